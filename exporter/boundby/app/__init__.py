@@ -1,0 +1,1 @@
+"""Floor 2: the only floor that knows both ends."""

@@ -1,0 +1,1 @@
+"""The limits we judge by: one module, one limit."""
