@@ -1,0 +1,99 @@
+"""Configs that cannot be read as sizes: each is refused, with its field named."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from boundby.core.cost import ConfigError, read_shape
+
+ROOT = Path(__file__).parents[3]
+CONFIGS = json.loads((ROOT / "exporter/boundby/core/cost/models.json").read_text())
+LLAMA: dict[str, Any] = CONFIGS["meta-llama/Llama-3.1-8B"]
+NEMOTRON: dict[str, Any] = CONFIGS["nvidia/Nemotron-H-8B-Base-8K"]
+
+
+def nested(depth: int) -> dict[str, Any]:
+    config: dict[str, Any] = dict(LLAMA)
+    for _ in range(depth):
+        config = {"model_type": "llava", "text_config": config}
+    return config
+
+
+BAD = [
+    ("hidden_size", {**LLAMA, "hidden_size": 10**30}),
+    ("hidden_size", {**LLAMA, "hidden_size": -4096}),
+    ("hidden_size", {**LLAMA, "hidden_size": "4096"}),
+    ("hidden_size", {**LLAMA, "hidden_size": 4096.5}),
+    ("hidden_size", {**LLAMA, "hidden_size": True}),
+    ("hidden_size", {**LLAMA, "hidden_size": {"a": {"b": 1}}}),
+    ("hidden_size", {**LLAMA, "hidden_size": float("nan")}),
+    ("hidden_size", {**LLAMA, "hidden_size": float("inf")}),
+    ("hidden_size", {k: v for k, v in LLAMA.items() if k != "hidden_size"}),
+    ("num_hidden_layers", {**LLAMA, "num_hidden_layers": 5_000_000}),
+    ("num_hidden_layers", {**LLAMA, "num_hidden_layers": 0}),
+    ("num_key_value_heads", {**LLAMA, "num_key_value_heads": 5}),
+    ("head_dim", {**LLAMA, "num_attention_heads": 24}),
+    ("tie_word_embeddings", {**LLAMA, "tie_word_embeddings": "yes"}),
+    ("layer_types", {**LLAMA, "layer_types": ["full_attention"]}),
+    ("layer_types", {**LLAMA, "layer_types": ["full_attention"] * 31 + ["mystery"]}),
+    ("layer_types", {**LLAMA, "layer_types": "full"}),
+    ("model_type", {k: v for k, v in LLAMA.items() if k != "model_type"}),
+    ("model_type", {**LLAMA, "model_type": ["llama"]}),
+    ("num_experts_per_tok", {**CONFIGS["Qwen/Qwen3-30B-A3B"], "num_experts_per_tok": 129}),
+    ("hybrid_override_pattern", {**NEMOTRON, "num_hidden_layers": 9}),
+    ("text_config", nested(9)),
+    ("extra_expert_size", {**LLAMA, "extra_expert_size": 128}),
+    ("num_memory_heads", {**LLAMA, "num_memory_heads": 4}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("field", "config"), BAD, ids=[f"{field} {n}" for n, (field, _) in enumerate(BAD)]
+)
+def test_a_bad_config_is_refused_by_the_name_of_its_field(
+    field: str, config: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read_shape(config)
+
+    assert refused.value.field == field
+    assert len(str(refused.value)) < 400
+
+
+values = st.sampled_from(
+    [None, True, False, -1, 0, 1, 7, 10**9, 10**40, 0.5, 1e300, "8", "", [], [0], {}, {"a": [1]}]
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    name=st.sampled_from(sorted(CONFIGS)),
+    change=st.dictionaries(
+        st.sampled_from(sorted({key for config in CONFIGS.values() for key in config})),
+        values,
+        max_size=4,
+    ),
+)
+def test_a_config_with_anything_in_it_is_read_or_refused(
+    name: str, change: dict[str, Any]
+) -> None:
+    try:
+        shape = read_shape({**CONFIGS[name], **change})
+    except ConfigError:
+        return
+
+    assert shape.parameters > 0
+
+
+def test_a_text_config_is_read_where_a_model_sees_pictures_too() -> None:
+    assert read_shape(nested(1)) == read_shape(LLAMA)
+
+
+def test_a_family_nobody_listed_is_read_while_its_fields_are_known() -> None:
+    shape = read_shape({**LLAMA, "model_type": "newcomer", "rms_norm_eps": 1e-5})
+
+    assert shape.parameters == read_shape(LLAMA).parameters
