@@ -1,0 +1,217 @@
+"""What the engine adapters share: a table from family to fact, and engines put together by it.
+
+An adapter is a table and its quirks. A `Row` gives one fact from one family; of several rows
+for one fact the first whose family is on the page gives it, so that an older name is a row
+further down. Errors: `NotThisEngine` < `ValueError`, its text names what the page looks like.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from boundby.core.facts import ENGINE_FACTS
+from boundby.core.parts import EnginePart, Histogram
+from boundby.sources.exposition import Labels, Page, Wanted
+
+
+class NotThisEngine(ValueError):
+    """The page is not one of the engine that was asked for; `hint` says what to try."""
+
+    def __init__(self, problem: str, hint: str) -> None:
+        self.hint = hint
+        super().__init__(problem)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """An engine page read: its engines, what was wrong with it, and the facts it lacks."""
+
+    kind: str
+    engines: tuple[EnginePart, ...]
+    problems: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    dialect: str = ""
+
+    @property
+    def detail(self) -> str:
+        """What was read, in a few words for a person."""
+        count = len(self.engines)
+        says = f"{self.dialect or self.kind}, {count} engine{'' if count == 1 else 's'}"
+        return f"{says}; {self.problems[0]}" if self.problems else says
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One fact and the family that gives it; `where` picks rows by one label's value."""
+
+    fact: str
+    family: str
+    where: tuple[str, str] | None = None
+    scale: float = 1.0
+
+
+Identity = Callable[[Labels], tuple[str, str] | None]
+"""From a row's labels to the engine and model it belongs to; None for a row to pass over."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """One engine while its page is read."""
+
+    gauges: dict[str, float] = field(default_factory=dict)
+    counters: dict[str, float] = field(default_factory=dict)
+    histograms: dict[str, Histogram] = field(default_factory=dict)
+    infos: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An adapter's rows, ready to be wanted and gathered."""
+
+    rows: tuple[Row, ...]
+    wanted: Wanted
+
+    @classmethod
+    def of(cls, rows: Iterable[Row], also: Iterable[str] = ()) -> "Table":
+        """Make the table; `also` are families an adapter reads by itself."""
+        rows = tuple(rows)
+        kinds = {row.family: ENGINE_FACTS[row.fact].kind for row in rows}
+        return cls(
+            rows,
+            Wanted.of(
+                [*(family for family, kind in kinds.items() if kind != "histogram"), *also],
+                [family for family, kind in kinds.items() if kind == "histogram"],
+            ),
+        )
+
+    def gather(self, page: Page, identity: Identity) -> dict[tuple[str, str], Draft]:
+        """Give each engine and model of the page what the rows say.
+
+        Counters of one engine that the page splits by some label are added up; of gauges and
+        histograms the first row is taken.
+        """
+        drafts: dict[tuple[str, str], Draft] = {}
+        given: set[str] = set()
+        for row in self.rows:
+            if row.fact in given:
+                continue
+            kind = ENGINE_FACTS[row.fact].kind
+            if kind == "histogram":
+                if _gather_histograms(row, page, identity, drafts):
+                    given.add(row.fact)
+                continue
+            for labels, value in page.rows(row.family):
+                if row.where and labels.get(row.where[0]) != row.where[1]:
+                    continue
+                owner = identity(labels)
+                if owner is None:
+                    continue
+                given.add(row.fact)
+                draft = drafts.setdefault(owner, Draft())
+                if kind == "counter":
+                    before = draft.counters.get(row.fact, 0.0)
+                    draft.counters[row.fact] = before + value * row.scale
+                else:
+                    draft.gauges.setdefault(row.fact, value * row.scale)
+        return drafts
+
+
+def _gather_histograms(
+    row: Row, page: Page, identity: Identity, drafts: dict[tuple[str, str], Draft]
+) -> bool:
+    found = False
+    for labels, histogram in page.histogram_rows(row.family):
+        if row.where and labels.get(row.where[0]) != row.where[1]:
+            continue
+        owner = identity(labels)
+        if owner is None:
+            continue
+        found = True
+        into = drafts.setdefault(owner, Draft()).histograms
+        known = into.get(row.fact)
+        into[row.fact] = add(known, histogram) if known else histogram
+    return found
+
+
+def add(one: Histogram, other: Histogram) -> Histogram:
+    """Both histograms as one; the first alone where their buckets differ."""
+    if one.bounds != other.bounds:
+        return one
+    return Histogram(
+        one.bounds,
+        tuple(a + b for a, b in zip(one.counts, other.counts, strict=True)),
+        one.sum + other.sum,
+        one.count + other.count,
+    )
+
+
+def parts(kind: str, drafts: Mapping[tuple[str, str], Draft]) -> tuple[EnginePart, ...]:
+    """Freeze the drafts, engines in the order of their numbers."""
+    return tuple(
+        EnginePart(
+            engine=engine,
+            model_name=model,
+            kind=kind,
+            gauges=draft.gauges,
+            counters=draft.counters,
+            histograms=draft.histograms,
+            infos=draft.infos,
+        )
+        for (engine, model), draft in sorted(
+            drafts.items(), key=lambda item: (len(item[0][0]), item[0])
+        )
+    )
+
+
+def lacking(engines: Iterable[EnginePart], expected: Iterable[str]) -> tuple[str, ...]:
+    """Which of the expected facts at least one engine lacks."""
+    engines = tuple(engines)
+    return tuple(
+        name
+        for name in expected
+        if any(
+            name not in part.gauges and name not in part.counters and name not in part.histograms
+            for part in engines
+        )
+    )
+
+
+LOOKS = (
+    ("vLLM", re.compile(r"^vllm:", re.MULTILINE)),
+    ("SGLang", re.compile(r"^sglang:", re.MULTILINE)),
+    ("vLLM behind Ray's exporter", re.compile(r"^ray_vllm", re.MULTILINE)),
+    ("a Ray node exporter", re.compile(r"^ray_", re.MULTILINE)),
+    ("Text Generation Inference", re.compile(r"^tgi_", re.MULTILINE)),
+    ("TensorRT-LLM", re.compile(r"^trtllm[_:]", re.MULTILINE)),
+    ("Triton with TensorRT-LLM", re.compile(r"^nv_trt_llm_", re.MULTILINE)),
+    ("Triton", re.compile(r"^nv_inference_", re.MULTILINE)),
+    ("llama.cpp", re.compile(r"^llamacpp:", re.MULTILINE)),
+    ("LMDeploy", re.compile(r"^lmdeploy:", re.MULTILINE)),
+    ("NVIDIA Dynamo", re.compile(r"^dynamo_", re.MULTILINE)),
+    ("dcgm-exporter", re.compile(r"^(?:DCGM_|dcgm_)", re.MULTILINE)),
+    ("node_exporter", re.compile(r"^node_", re.MULTILINE)),
+    ("boundby itself", re.compile(r"^boundby_", re.MULTILINE)),
+)
+"""Lines by which a page betrays what serves it, the more telling first."""
+
+
+def looks_like(text: str) -> str:
+    """Name what serves `text`, as far as its lines tell."""
+    start = text[:2048].lstrip("\ufeff \t\r\n")
+    if not start:
+        return "an empty page"
+    for name, line in LOOKS:
+        if line.search(text):
+            return name
+    lower = start.lower()
+    if lower.startswith(("<!doctype", "<html", "<?xml", "<")):
+        return "a web page (HTML)"
+    if start[0] in "{[":
+        return "JSON"
+    if "\x00" in start:
+        return "binary data"
+    if re.search(r"^(?:python_info|process_cpu_seconds_total|http_requests_total)\b", text, re.M):
+        return "a Python server without engine metrics"
+    if re.search(r"^# TYPE ", text, re.M):
+        return "an exporter of something else"
+    return "no metrics page"
