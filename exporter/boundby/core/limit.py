@@ -13,11 +13,11 @@ from boundby.core.formula import Formula
 
 Score = Callable[..., float]
 
-Group = Literal["load", "software", "roof", "progress"]
-"""`load`: demand. `software`: judged before the roofs. `roof`: sets the step. `progress`: stalled."""
+Group = Literal["load", "software", "roof", "progress", "none"]
+"""`load`: demand. `software`: judged before the roofs. `roof`: sets the step. `progress`: stalled. `none`: never chosen by score (unknown)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Case:
     """One worked example: inputs by name, the scope judged, and the score they must give."""
 
@@ -46,7 +46,7 @@ class Panel:
     shows: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Limit:
     """A thing that can hold the server back. One file in `boundby_rules` exports one as LIMIT."""
 

@@ -1,0 +1,201 @@
+"""Findings in, one answer a scope out.
+
+The engine's scope is decided in product order: `stalled`; `demand` from an elasticity of 0.5;
+the strongest of the software limits that binds; else the strongest roof. The scopes of steps take
+the strongest. Confidence is the probability of that decision: each comparison it rests on is a
+score against a mark or against another score, known within a deviation, and the probabilities
+multiply. It says how often such an answer is right, and is checked against labelled recordings.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from boundby.core.judge import Finding
+
+TIE = 0.06
+"""Scores closer than this are named together."""
+
+MARK_SPREAD = 0.10
+"""Deviation of a score against the mark it binds at."""
+
+DEMAND_SPREAD = 0.15
+"""Deviation of the elasticity of load, which rests on the batch as well as on the steps."""
+
+MODEL_SPREAD = 0.08
+"""Deviation of the difference of two roofs beyond what the fit itself says."""
+
+CEILING = {"counters": 0.97, "nvml": 0.95, "engine": 0.85}
+"""Highest confidence by tier of evidence."""
+
+ROOF_CEILING = {"counters": 0.97, "nvml": 0.93, "engine": 0.6}
+"""Highest confidence in a hardware roof: engine metrics alone never show one."""
+
+THROTTLE_SHARE = 0.6
+"""A step bound by compute is put down to held-down clocks when these explain this much of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """One scope's answer: the limit, how sure, the runner-up, and those as likely."""
+
+    limit: str
+    confidence: float
+    next: str | None = None
+    ties: tuple[str, ...] = ()
+    why: str = ""
+
+
+def normal(z: float) -> float:
+    """The standard normal distribution function."""
+    return 0.5 * (1.0 + math.erf(z / math.sqrt(2.0)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What the verdict needs beside findings: the tier, spreads of differences, window quality.
+
+    `quality` (0 to 1) scales confidence for short windows, restarts and stale inputs.
+    """
+
+    tier: str
+    spread: Mapping[tuple[str, str, str], float]
+    quality: float = 1.0
+    assumed: bool = False
+
+
+def decide(
+    findings: Sequence[Finding], scope: str, evidence: Evidence
+) -> Decision | None:
+    """Decide one scope, or None where nothing was judged in it."""
+    scored = {
+        f.limit.name: (f, score) for f in findings if (score := f.score(scope)) is not None
+    }
+    if not scored:
+        return None
+    if scope == "engine":
+        return _engine(findings, scored, evidence)
+    return _steps(scored, scope, evidence)
+
+
+def _ranked(
+    scored: Mapping[str, tuple[Finding, float]], group: str
+) -> list[tuple[str, float]]:
+    """Limits of a group, strongest first; equal ones by name, so that order never matters."""
+    rows = [(name, s) for name, (f, s) in scored.items() if f.limit.group == group]
+    return sorted(rows, key=lambda row: (-row[1], row[0]))
+
+
+def _engine(
+    findings: Sequence[Finding],
+    scored: Mapping[str, tuple[Finding, float]],
+    evidence: Evidence,
+) -> Decision:
+    ceiling = CEILING[evidence.tier] * evidence.quality
+    for name, score in _ranked(scored, "progress"):
+        if score >= scored[name][0].limit.binds_at:
+            return Decision(limit=name, confidence=0.9 * evidence.quality)
+    load = _ranked(scored, "load")
+    software = _ranked(scored, "software")
+    roofs = _ranked(scored, "roof")
+    unsure = 1.0
+    if load:
+        name, score = load[0]
+        mark = scored[name][0].limit.binds_at
+        spread = DEMAND_SPREAD * (1.6 if evidence.assumed else 1.0)
+        sure = normal((score - mark) / spread)
+        if score >= mark:
+            after = software[0] if software and software[0][1] >= _mark(scored, software[0][0]) else None
+            following = after or (roofs[0] if roofs else None)
+            return Decision(
+                limit=name,
+                confidence=min(ceiling, sure),
+                next=following[0] if following else None,
+            )
+        unsure = 1.0 - sure
+    binding = [(n, s) for n, s in software if s >= _mark(scored, n)]
+    if binding:
+        name, score = binding[0]
+        others = [row for row in software if row[0] != name]
+        mark = _mark(scored, name)
+        sure = unsure * normal((score - mark) / (MARK_SPREAD * (1.6 if evidence.assumed else 1)))
+        ties: tuple[str, ...] = ()
+        following = roofs[0][0] if roofs else None
+        if others and others[0][1] >= _mark(scored, others[0][0]):
+            sure *= normal((score - others[0][1]) / MARK_SPREAD)
+            following = others[0][0]
+            if score - others[0][1] < TIE:
+                ties = (others[0][0],)
+        if evidence.assumed:
+            sure = min(sure, 0.75)
+        return Decision(
+            limit=name, confidence=min(ceiling, sure), next=following, ties=ties
+        )
+    for name, score in software:
+        unsure *= 1.0 - normal((score - _mark(scored, name)) / MARK_SPREAD)
+    blind = [f.limit.name for f in findings if f.limit.group == "roof" and f.unjudged("engine")]
+    if not roofs or roofs[0][1] <= 0:
+        return Decision(
+            limit="unknown",
+            confidence=0.0,
+            ties=tuple(blind),
+            why="no limit before the hardware binds, and the roofs could not be judged",
+        )
+    answer = _strongest(roofs, "engine", evidence)
+    return Decision(
+        limit=answer.limit,
+        confidence=min(ROOF_CEILING[evidence.tier] * evidence.quality, answer.confidence * unsure),
+        next=answer.next,
+        ties=answer.ties,
+    )
+
+
+def _mark(scored: Mapping[str, tuple[Finding, float]], name: str) -> float:
+    return scored[name][0].limit.binds_at
+
+
+def _strongest(
+    rows: Sequence[tuple[str, float]], scope: str, evidence: Evidence
+) -> Decision:
+    """The strongest of ranked rows, with the probability that it really is."""
+    name, score = rows[0]
+    if len(rows) == 1:
+        return Decision(limit=name, confidence=0.9)
+    second, behind = rows[1]
+    own = evidence.spread.get((scope, *sorted((name, second))), 0.0)  # type: ignore[arg-type]  # a triple of names
+    sure = normal((score - behind) / math.hypot(own, MODEL_SPREAD))
+    ties = tuple(other for other, s in rows[1:] if score - s < TIE and s > 0)
+    return Decision(limit=name, confidence=sure, next=second if behind > 0 else None, ties=ties)
+
+
+def _steps(
+    scored: Mapping[str, tuple[Finding, float]], scope: str, evidence: Evidence
+) -> Decision | None:
+    rows = sorted(
+        ((name, s) for name, (_, s) in scored.items()), key=lambda row: (-row[1], row[0])
+    )
+    top, best = rows[0]
+    if best <= 0:
+        return None
+    if top == "compute":
+        # Clocks are why the arithmetic takes as long as it does, where they explain most of it.
+        for name in ("thermal", "power"):
+            clocks = scored[name][1] if name in scored else 0.0
+            if clocks >= max(_mark(scored, name) if name in scored else 1.0, THROTTLE_SHARE * best):
+                rest = [row for row in rows if row[0] not in (name, "compute")]
+                sure = normal((best - (rest[0][1] if rest else 0.0)) / MODEL_SPREAD)
+                return Decision(
+                    limit=name,
+                    confidence=min(CEILING[evidence.tier] * evidence.quality, 0.9 * sure),
+                    next="compute",
+                    ties=("compute",) if clocks - best < TIE else (),
+                )
+        rows = [row for row in rows if row[0] not in ("thermal", "power")]
+    answer = _strongest(rows, scope, evidence)
+    cap = CEILING if scored[answer.limit][0].limit.group == "software" else ROOF_CEILING
+    return Decision(
+        limit=answer.limit,
+        confidence=min(cap[evidence.tier] * evidence.quality, answer.confidence),
+        next=answer.next,
+        ties=answer.ties,
+    )

@@ -1,0 +1,64 @@
+"""No KV blocks are left for the next request, so work waits or running requests are preempted.
+
+Weights and batch may have room to spare; the cache does not. A watermark, or a next prompt longer
+than what is free, holds the level well below 100 %. Look here before buying compute: the GPU can be
+half idle while this binds. A full cache that nobody queues behind is a cache well used.
+"""
+
+from boundby.core.limit import Alert, Case, Limit, Panel
+
+
+def engine(
+    kv_blocked_ratio: float, batch_elasticity_ratio: float, recomputed_ratio: float
+) -> float:
+    """What a fifth more cache would give: a larger batch, and work not done twice."""
+    return kv_blocked_ratio * min(1.0, max(0.0, batch_elasticity_ratio) + recomputed_ratio)
+
+
+LIMIT = Limit(
+    name="kv_capacity",
+    title="KV cache capacity",
+    group="software",
+    page=__doc__,
+    engine=engine,
+    evidence=(
+        "kv_used_ratio", "waiting_requests", "preemptions_per_second", "running_requests",
+        "context_tokens_per_sequence", "recomputed_ratio",
+    ),  # fmt: skip
+    remedies=(
+        "Store the KV cache in FP8 (vLLM: --kv-cache-dtype fp8): twice the sequences at once.",
+        "Give the cache more of the GPU (vLLM: --gpu-memory-utilization), or lower --max-model-len.",
+        "Quantise the weights: what they free becomes cache.",
+        "Add a replica, or a GPU to the tensor-parallel group.",
+    ),
+    wont_help=(
+        "A higher --max-num-seqs: admitted sequences would only be preempted.",
+        "More FLOP/s: the GPU waits for blocks, not for arithmetic.",
+    ),
+    cases=(
+        Case(
+            "a full cache with a queue behind it binds as far as a larger batch would pay",
+            {
+                "kv_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.7, "recomputed_ratio": 0.05,
+            },
+            score=0.75,
+        ),
+        Case(
+            "a full cache with nobody waiting does not bind",
+            {"kv_blocked_ratio": 0.0, "batch_elasticity_ratio": 0.7, "recomputed_ratio": 0.0},
+            score=0.0,
+            trap=True,
+        ),
+        Case(
+            "long contexts fill the cache, but reading them already takes the step: a larger batch "
+            "would give little",
+            {"kv_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.13, "recomputed_ratio": 0.0},
+            score=0.13,
+        ),
+    ),  # fmt: skip
+    alert=Alert(
+        after="10m", severity="warning", summary="is out of KV cache blocks",
+        pain="requests wait or are preempted",
+    ),
+    panel=Panel(shows=("kv_used_ratio", "preemptions_per_second")),
+)  # fmt: skip
