@@ -77,6 +77,7 @@ class Estimate:
     batch_elasticity: float
     time: Mapping[str, float]
     signals: Mapping[str, float]
+    plain_decode_seconds: float | None = None
     spread: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -106,6 +107,7 @@ def estimate(seen: Observed, price: Prices) -> Estimate | None:
         batch_elasticity=_batch_elasticity(seen, price, steps, fitted, gap, bytes_ratio),
         time=_time(seen, found, gap_ratio),
         signals=_signals(seen, price, steps, works, found, fitted, gap, bytes_ratio),
+        plain_decode_seconds=_plain(steps, works, fitted, gap),
         spread=_spread(counted, fitted),
         notes=tuple(notes),
     )
@@ -295,6 +297,21 @@ def _decode_share(
     told = min(1.0, max(0.0, (itl - fast) / (slow - fast)))
     counts = math.fsum(c.count for c in beside) / math.fsum(c.count for c in (*plain, *beside))
     return (told + counts) / 2 if abs(told - counts) < 0.15 else told  # noqa: PLR2004
+
+
+def _plain(
+    steps: StepMix, works: Sequence[Work], fitted: Fit, gap: float
+) -> float | None:
+    """Seconds of a step that only decodes, as fitted."""
+    rows = [
+        (k.count, w)
+        for k, w in zip(steps.classes, works, strict=True)
+        if k.prefill_tokens <= 0 and k.decode_sequences > 0
+    ]
+    total = math.fsum(count for count, _ in rows)
+    if total <= 0:
+        return None
+    return math.fsum(c * (math.fsum(parts(w, fitted.theta)) + gap) for c, w in rows) / total
 
 
 def _batch_elasticity(

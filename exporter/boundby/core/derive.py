@@ -1,0 +1,325 @@
+"""Spans to a book: every fact, every estimate, and a reason for each that is missing."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from boundby.core.cost.fields import ConfigError
+from boundby.core.engine_facts import EngineFacts, engine_facts
+from boundby.core.estimate import Estimate, Observed, estimate
+from boundby.core.formula import Book, Value
+from boundby.core.gpu_facts import gpu_facts
+from boundby.core.hardware import Gpu, find
+from boundby.core.prices import Prices, prices
+from boundby.core.report import Missing
+from boundby.core.setup import Setup
+from boundby.core.signals import SIGNALS
+from boundby.core.window import Span
+
+ASSUMED_BATCH_ELASTICITY = 0.6
+"""Taken for the gain of a larger batch where model or GPU are not known: decode at ordinary
+batches reads mostly weights, which more sequences would share."""
+
+TIMES = {
+    "compute": "compute_time_ratio",
+    "memory": "memory_time_ratio",
+    "interconnect": "interconnect_time_ratio",
+    "kernel_latency": "kernel_latency_time_ratio",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """All that is known of one engine in one window."""
+
+    book: Book
+    facts: Mapping[str, Value]
+    engine: EngineFacts
+    estimate: Estimate | None
+    tier: str
+    time: Mapping[str, float]
+    missing: tuple[Missing, ...]
+    notes: tuple[str, ...]
+    assumed: bool
+    price: Prices | None = None
+
+
+@dataclass(slots=True)
+class PriceList:
+    """Prices by setup, worked out once; a config that cannot be read is remembered with why."""
+
+    known: dict[int, tuple[Setup, Prices | None, str]] = field(default_factory=dict)
+
+    def of(self, setup: Setup, gpu: Gpu | None) -> tuple[Prices | None, str]:
+        """Return the prices, or None and the reason."""
+        key = id(setup)
+        if key in self.known and self.known[key][0] is setup:
+            return self.known[key][1], self.known[key][2]
+        answer: tuple[Prices | None, str]
+        if setup.model_config is None:
+            answer = None, "the model's config.json is not known"
+        elif gpu is None:
+            names = {g.name for g in setup.gpus if g.name}
+            answer = (
+                None,
+                f"{', '.join(sorted(names))!r} is not in the hardware table"
+                if names
+                else "the GPU's name is not known",
+            )
+        else:
+            try:
+                answer = prices(setup, gpu), ""
+            except ConfigError as error:
+                answer = None, f"the model's config.json cannot be read: {error}"
+        self.known = {key: (setup, *answer)}
+        return answer
+
+
+def find_gpu(setup: Setup) -> Gpu | None:
+    """The kind of GPU that a setup names."""
+    for identity in setup.gpus:
+        if identity.name:
+            return find(identity.name, identity.memory_bytes)
+    return None
+
+
+def picture(
+    span: Span,
+    gpus: Mapping[str, Span],
+    host: Span | None,
+    setup: Setup,
+    still_seconds: float,
+    price_list: PriceList,
+    peers: Mapping[str, float] | None = None,
+) -> Picture:
+    """Derive everything of one window."""
+    gpu = find_gpu(setup)
+    engine = engine_facts(span, setup)
+    facts: dict[str, Value] = dict(engine.facts)
+    reasons = dict(engine.reasons)
+    device = gpu_facts(gpus, gpu)
+    facts.update(device)
+    if host is not None:
+        facts.update(host.mean)
+        for name in host.rise:
+            if (rate := host.rate(name)) is not None:
+                facts[f"{name.removesuffix('_total')}_per_second"] = rate
+    tier = (
+        "counters"
+        if "engine_active_ratio" in device
+        else "nvml"
+        if "gpu_busy_ratio" in device
+        else "engine"
+    )
+    facts["still_seconds"] = still_seconds
+    facts["running_last_requests"] = span.last.get("running_requests", 0.0)
+    facts["usual_gap_seconds"] = _number(facts, "itl_mean_seconds", 0.1)
+    facts["gpu_working_ratio"] = (
+        _number(facts, "engine_active_ratio", _number(facts, "gpu_busy_ratio", 0.0))
+    )
+    price, why = price_list.of(setup, gpu)
+    found = None
+    if price is not None and engine.load is not None:
+        found = estimate(_observed(span, engine, facts, tier), price)
+    _estimates(found, engine, facts, reasons, why)
+    _admission(engine, facts)
+    facts["peer_loss_ratio"] = (peers or {}).get("peer_loss_ratio", 0.0)
+    return Picture(
+        book=Book(facts, SIGNALS, reasons),
+        facts=facts,
+        engine=engine,
+        estimate=found,
+        tier=tier,
+        time=_time(found, facts),
+        missing=_missing(facts, setup, tier, why),
+        notes=found.notes if found else (),
+        assumed=found is None,
+        price=price,
+    )
+
+
+def _number(facts: Mapping[str, Value], name: str, default: float) -> float:
+    value = facts.get(name)
+    return value if isinstance(value, float) else default
+
+
+def _observed(
+    span: Span, engine: EngineFacts, facts: Mapping[str, Value], tier: str
+) -> Observed:
+    if engine.load is None:
+        msg = "an engine without a load has nothing to observe"
+        raise ValueError(msg)
+
+    def known(name: str) -> float | None:
+        value = facts.get(name)
+        return value if isinstance(value, float) else None
+
+    return Observed(
+        seconds=span.seconds,
+        load=engine.load,
+        prompt_mean_tokens=engine.prompt_mean_tokens,
+        prefill_spread=engine.prefill_spread,
+        no_work_ratio=_number(facts, "no_work_ratio", 0.0),
+        busy_ratio=known("engine_active_ratio") if tier == "counters" else known("gpu_busy_ratio"),
+        tensor_active_ratio=known("tensor_active_ratio"),
+        dram_active_ratio=known("dram_active_ratio"),
+        clock_ratio=_number(facts, "clock_ratio", 1.0),
+        tier=tier,
+    )
+
+
+def _estimates(
+    found: Estimate | None,
+    engine: EngineFacts,
+    facts: dict[str, Value],
+    reasons: dict[str, str],
+    why: str,
+) -> None:
+    """Put the estimates among the facts, or the reason for there being none among the reasons."""
+    idle = _number(facts, "no_work_ratio", 0.0) >= 1.0 or engine.load is None
+    if found is None:
+        facts["batch_elasticity_ratio"] = 1.0 if idle else ASSUMED_BATCH_ELASTICITY
+        said = why or "no step was seen in the window"
+        for scope in ("engine", "decode", "prefill"):
+            for resource in (
+                "compute", "memory_bandwidth", "kernel_latency", "interconnect", "cpu_scheduling"
+            ):  # fmt: skip
+                reasons[f"{scope}_{resource}_elasticity_ratio"] = said
+        _gap_alone(facts, reasons)
+        return
+    facts["batch_elasticity_ratio"] = min(1.0, max(0.0, found.batch_elasticity))
+    facts.update(found.signals)
+    for part, name in TIMES.items():
+        facts[name] = found.time.get(part, 0.0)
+    if found.gap_ratio is not None:
+        facts["host_gap_ratio"] = found.gap_ratio
+    for scope, table in (
+        ("engine", found.shares.engine),
+        ("decode", found.shares.decode),
+        ("prefill", found.shares.prefill),
+    ):
+        for resource, value in table.items():
+            facts[f"{scope}_{resource}_elasticity_ratio"] = value
+        if not table:
+            reasons[f"{scope}_compute_elasticity_ratio"] = f"no {scope} step in the window"
+    prompts = [kind for kind in found.steps.classes if kind.prefill_tokens > 0]
+    steps = math.fsum(kind.count for kind in prompts)
+    if steps > 0:
+        facts["prefill_step_tokens"] = (
+            math.fsum(k.count * (k.prefill_tokens + k.decode_sequences) for k in prompts) / steps
+        )
+        plain, step = facts.get("decode_step_floor_seconds"), facts.get("decode_step_seconds")
+        if isinstance(plain, float) and isinstance(step, float) and step > 0:
+            own = found.plain_decode_seconds
+            if own is not None:
+                facts["decode_lost_to_prefill_ratio"] = max(0.0, 1.0 - own / step)
+
+
+def _gap_alone(facts: dict[str, Value], reasons: dict[str, str]) -> None:
+    """Without a cost model the gap still shows: its share of the time that requests ran."""
+    busy = facts.get("engine_active_ratio", facts.get("gpu_busy_ratio"))
+    active = 1.0 - _number(facts, "no_work_ratio", 0.0)
+    if isinstance(busy, float) and active > 0:
+        gap = max(0.0, active - busy)
+        facts["host_gap_ratio"] = gap
+        for scope in ("engine", "decode"):
+            facts[f"{scope}_cpu_scheduling_elasticity_ratio"] = gap / active
+            reasons.pop(f"{scope}_cpu_scheduling_elasticity_ratio", None)
+
+
+def _admission(engine: EngineFacts, facts: dict[str, Value]) -> None:
+    """Fill in what admission signals need where an engine does not give it."""
+    facts.setdefault("waiting_share_ratio", 0.0)
+    facts.setdefault("preemptions_per_second", 0.0)
+    facts.setdefault("waiting_requests", 0.0)
+    facts.setdefault("waiting_deferred_requests", 0.0)
+    facts.setdefault("prompt_tokens_transferred_per_second", 0.0)
+    facts.setdefault("no_work_ratio", 0.0)
+    if "slots_used_ratio" not in facts and "batch_sequences" in facts:
+        # No cap is known and none has been seen: nothing says that slots are short.
+        facts["slots_used_ratio"] = 0.0
+    if "kv_used_ratio" not in facts and "batch_sequences" in facts:
+        facts["kv_used_ratio"] = 0.0
+    capacity = facts.get("kv_capacity_tokens")
+    used = facts.get("kv_used_ratio")
+    mean = engine.prompt_mean_tokens
+    facts["free_for_next_ratio"] = 9.0
+    if isinstance(capacity, float) and isinstance(used, float) and mean > 0:
+        facts["free_for_next_ratio"] = (1.0 - used) * capacity / mean
+    for name in ("context_tokens_per_sequence", "prompt_tokens_computed_per_second"):
+        facts.setdefault(name, 0.0)
+    facts.setdefault("generation_tokens_per_second", 0.0)
+    if not any(
+        _number(facts, n, 0.0) > 0
+        for n in ("generation_tokens_per_second", "prompt_tokens_computed_per_second")
+    ):
+        facts["recomputed_ratio"] = 0.0
+
+
+def _time(found: Estimate | None, facts: Mapping[str, Value]) -> dict[str, float]:
+    if found is not None:
+        return dict(found.time)
+    no_work = _number(facts, "no_work_ratio", 0.0)
+    gap = _number(facts, "host_gap_ratio", 0.0)
+    gap = min(gap, 1.0 - no_work)
+    return {
+        "no_work": no_work, "host_gap": gap, "compute": 0.0, "memory": 0.0, "interconnect": 0.0,
+        "kernel_latency": 0.0, "other": max(0.0, 1.0 - no_work - gap),
+    }  # fmt: skip
+
+
+def _missing(
+    facts: Mapping[str, Value], setup: Setup, tier: str, why: str
+) -> tuple[Missing, ...]:
+    out: list[Missing] = []
+    if tier == "engine":
+        out.append(
+            Missing(
+                "engine_active_ratio",
+                "no GPU rows were read",
+                "give boundby the node's dcgm-exporter page (gpu.url) or run it where NVML sees "
+                "the GPU",
+            )
+        )
+    elif tier == "nvml":
+        out.append(
+            Missing(
+                "dram_active_ratio",
+                "NVML gives a busy share, not cycles of the memory and tensor pipes",
+                "enable the DCGM_FI_PROF_* rows in dcgm-exporter's CSV (`boundby doctor --dcgm-csv` "
+                "prints them)",
+            )
+        )
+    elif "dram_active_ratio" not in facts or "tensor_active_ratio" not in facts:
+        absent = "dram_active_ratio" if "dram_active_ratio" not in facts else "tensor_active_ratio"
+        out.append(
+            Missing(
+                absent,
+                "the dcgm-exporter page has no such PROF row",
+                "enable DCGM_FI_PROF_DRAM_ACTIVE and DCGM_FI_PROF_PIPE_TENSOR_ACTIVE in its CSV",
+            )
+        )
+    if why:
+        fix = "set model.config to the path of its config.json"
+        if setup.model_config is not None:
+            fix = "name the GPU as in the hardware table (gpu.name), or ask for a row to be added"
+        if "cannot be read" in why:
+            fix = "check the file; `boundby plan --model FILE` names the field"
+        out.append(Missing("step_cost", why, fix))
+    if "batch_slots_sequences" not in facts and "running_requests" in facts:
+        out.append(
+            Missing(
+                "batch_slots_sequences",
+                "the engine does not export max_num_seqs",
+                "set limits.max_num_seqs to its --max-num-seqs",
+            )
+        )
+    if "running_requests" not in facts:
+        out.append(
+            Missing(
+                "running_requests",
+                "the page has no request gauges",
+                "start the engine without --disable-log-stats",
+            )
+        )
+    return tuple(out)
