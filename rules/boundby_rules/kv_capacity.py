@@ -8,11 +8,9 @@ half idle while this binds. A full cache that nobody queues behind is a cache we
 from boundby.core.limit import Alert, Case, Limit, Panel
 
 
-def engine(
-    kv_blocked_ratio: float, batch_elasticity_ratio: float, recomputed_ratio: float
-) -> float:
-    """What a fifth more cache would give: a larger batch, and work not done twice."""
-    return kv_blocked_ratio * min(1.0, max(0.0, batch_elasticity_ratio) + recomputed_ratio)
+def engine(kv_blocked_ratio: float, batch_elasticity_ratio: float) -> float:
+    """What a fifth more cache would give: a larger batch, which fills it again."""
+    return kv_blocked_ratio * max(0.0, batch_elasticity_ratio)
 
 
 LIMIT = Limit(
@@ -38,21 +36,19 @@ LIMIT = Limit(
     cases=(
         Case(
             "a full cache with a queue behind it binds as far as a larger batch would pay",
-            {
-                "kv_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.7, "recomputed_ratio": 0.05,
-            },
-            score=0.75,
+            {"kv_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.7},
+            score=0.7,
         ),
         Case(
             "a full cache with nobody waiting does not bind",
-            {"kv_blocked_ratio": 0.0, "batch_elasticity_ratio": 0.7, "recomputed_ratio": 0.0},
+            {"kv_blocked_ratio": 0.0, "batch_elasticity_ratio": 0.7},
             score=0.0,
             trap=True,
         ),
         Case(
             "long contexts fill the cache, but reading them already takes the step: a larger batch "
             "would give little",
-            {"kv_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.13, "recomputed_ratio": 0.0},
+            {"kv_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.13},
             score=0.13,
         ),
     ),  # fmt: skip

@@ -18,17 +18,25 @@ TIERS = {
 }
 """What a verdict was based on."""
 
+INTERFERENCE = 0.25
+"""Share of decode time lost to prefills from which it is said."""
+
 MOST = 9.0
 """Headroom is not said beyond ten times today's."""
 
 
-def because(finding: Finding | None, decision: Decision, seen: Picture) -> tuple[str, ...]:
+def because(
+    finding: Finding | None, decision: Decision, seen: Picture, scope: str
+) -> tuple[str, ...]:
     """Evidence as phrases, the tier last."""
     lines = []
     if decision.why:
         lines.append(decision.why)
     if finding is not None:
         lines.extend(phrase(name, number) for name, number in list(finding.evidence.items())[:4])
+    lost = seen.book.number("decode_lost_to_prefill_ratio")
+    if scope == "decode" and lost is not None and lost >= INTERFERENCE:
+        lines.append(f"{lost:.0%} of decode time goes to prefills in the same steps")
     if decision.ties:
         lines.append(f"as likely: {', '.join(decision.ties)}")
     lines.append(f"based on {TIERS[seen.tier]}")

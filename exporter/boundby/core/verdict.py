@@ -171,9 +171,13 @@ def _strongest(
 def _steps(
     scored: Mapping[str, tuple[Finding, float]], scope: str, evidence: Evidence
 ) -> Decision | None:
+    # Group `none` is said beside the verdict: the loss to prefills is made of the same seconds.
     rows = sorted(
-        ((name, s) for name, (_, s) in scored.items()), key=lambda row: (-row[1], row[0])
+        ((name, s) for name, (f, s) in scored.items() if f.limit.group != "none"),
+        key=lambda row: (-row[1], row[0]),
     )
+    if not rows:
+        return None
     top, best = rows[0]
     if best <= 0:
         return None

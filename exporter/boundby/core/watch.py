@@ -313,7 +313,7 @@ class Watch:
                 limit=one.decision.limit,
                 confidence=one.decision.confidence,
                 since=one.since,
-                because=because(named.get(one.decision.limit), one.decision, seen),
+                because=because(named.get(one.decision.limit), one.decision, seen, scope),
                 next=one.decision.next,
                 ties=one.decision.ties,
             )
