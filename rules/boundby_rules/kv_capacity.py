@@ -8,9 +8,19 @@ half idle while this binds. A full cache that nobody queues behind is a cache we
 from boundby.core.limit import Alert, Case, Limit, Panel
 
 
-def engine(kv_blocked_ratio: float, batch_elasticity_ratio: float) -> float:
-    """What a fifth more cache would give: a larger batch, which fills it again."""
-    return kv_blocked_ratio * max(0.0, batch_elasticity_ratio)
+def engine(
+    kv_blocked_ratio: float,
+    batch_elasticity_ratio: float,
+    recomputed_ratio: float,
+    *,
+    churn: float = 0.15,
+) -> float:
+    """What a fifth more cache would give: a larger batch, and less work done twice.
+
+    Some preemption goes with any full cache, whatever its size; beyond `churn` it is thrashing.
+    """
+    thrash = max(0.0, recomputed_ratio - churn)
+    return kv_blocked_ratio * min(1.0, max(0.0, batch_elasticity_ratio) + thrash)
 
 
 LIMIT = Limit(
@@ -36,20 +46,25 @@ LIMIT = Limit(
     cases=(
         Case(
             "a full cache with a queue behind it binds as far as a larger batch would pay",
-            {"kv_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.7},
+            {"kv_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.7, "recomputed_ratio": 0.05},
             score=0.7,
         ),
         Case(
             "a full cache with nobody waiting does not bind",
-            {"kv_blocked_ratio": 0.0, "batch_elasticity_ratio": 0.7},
+            {"kv_blocked_ratio": 0.0, "batch_elasticity_ratio": 0.7, "recomputed_ratio": 0.0},
             score=0.0,
             trap=True,
         ),
         Case(
             "long contexts fill the cache, but reading them already takes the step: a larger batch "
             "would give little",
-            {"kv_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.13},
+            {"kv_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.13, "recomputed_ratio": 0.1},
             score=0.13,
+        ),
+        Case(
+            "half of the work is done twice: thrashing binds whatever a larger batch would give",
+            {"kv_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.1, "recomputed_ratio": 0.55},
+            score=0.5,
         ),
     ),  # fmt: skip
     alert=Alert(

@@ -31,8 +31,11 @@ BUSY_SPREAD = {"counters": 0.01, "nvml": 0.03, "engine": 0.15}
 TENSOR_SPREAD = 0.15
 """Relative deviation of FLOPs worked out from the tensor pipes' activity."""
 
-BYTES_RANGE = (0.75, 1.4)
+BYTES_RANGE = (0.75, 3.0)
 """Measured over modelled bytes within which the measurement corrects the model."""
+
+BYTES_EXPLAINED = 1.4
+"""Measured over modelled bytes from which it is said that the model explains too few of them."""
 
 HOST_FIXED = 0.6
 """Share of a step's host time that does not grow with the batch (launches, the loop itself)."""
@@ -90,7 +93,7 @@ def estimate(seen: Observed, price: Prices) -> Estimate | None:
     notes: list[str] = []
     steps = _by_tensor(seen, price, steps, notes)
     works = [_work(seen, price, kind) for kind in steps.classes]
-    works, bytes_ratio = _by_dram(seen, steps, works)
+    works, bytes_ratio = _by_dram(seen, steps, works, notes)
     busy, gap, gap_ratio = _busy(seen, steps, works, notes)
     counted = _count(steps, works, None)
     equation = Equation(counted, busy, BUSY_SPREAD[seen.tier])
@@ -187,7 +190,7 @@ def _by_tensor(
 
 
 def _by_dram(
-    seen: Observed, steps: StepMix, works: Sequence[Work]
+    seen: Observed, steps: StepMix, works: Sequence[Work], notes: list[str]
 ) -> tuple[list[Work], float | None]:
     """Correct modelled bytes by those the memory interface moved, where steps that decode lead."""
     if seen.dram_active_ratio is None or not works:
@@ -207,6 +210,11 @@ def _by_dram(
     )
     if not BYTES_RANGE[0] <= ratio <= BYTES_RANGE[1] or plain < 0.5 * modelled:
         return list(works), ratio
+    if ratio > BYTES_EXPLAINED:
+        notes.append(
+            f"the memory interface moved {ratio:.1f} times the bytes that weights and KV explain; "
+            "the measurement is taken"
+        )
     return [_more_bytes(one, ratio) for one in works], ratio
 
 

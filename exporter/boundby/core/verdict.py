@@ -128,6 +128,9 @@ def _engine(
                 ties = (others[0][0],)
         if evidence.assumed:
             sure = min(sure, 0.75)
+        if "decode" in scored[name][0].limit.scores:
+            # Judged from the time of steps, as roofs are, not from what keeps work waiting.
+            ceiling = min(ceiling, ROOF_CEILING[evidence.tier] * evidence.quality)
         return Decision(
             limit=name, confidence=min(ceiling, sure), next=following, ties=ties
         )
@@ -196,10 +199,9 @@ def _steps(
                 )
         rows = [row for row in rows if row[0] not in ("thermal", "power")]
     answer = _strongest(rows, scope, evidence)
-    cap = CEILING if scored[answer.limit][0].limit.group == "software" else ROOF_CEILING
     return Decision(
         limit=answer.limit,
-        confidence=min(cap[evidence.tier] * evidence.quality, answer.confidence),
+        confidence=min(ROOF_CEILING[evidence.tier] * evidence.quality, answer.confidence),
         next=answer.next,
         ties=answer.ties,
     )
