@@ -129,22 +129,31 @@ class Coefficients:
         """FLOPs of the layers' matrices for one token."""
         return self.dense_flops_per_token + sum(e.flops_per_token for e in self.experts)
 
+    def expert_bytes(self, tokens: float) -> float:
+        """Bytes of the experts that a step over `tokens` reads."""
+        return sum(
+            distinct(e.count, e.active, tokens * e.ranks) * e.bytes_per_expert
+            for e in self.experts
+        )
+
     def weight_bytes(self, tokens: float) -> float:
         """Bytes of layer weights that a step over `tokens` reads."""
-        total = self.dense_weight_bytes
-        for e in self.experts:
-            total += distinct(e.count, e.active, tokens * e.ranks) * e.bytes_per_expert
-        return total
+        return self.dense_weight_bytes + self.expert_bytes(tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCost:
     """One step's work on one GPU, by part. All bytes are to and from its own memory."""
 
+    tokens: float
     weight_flops: float
+    """Of the layers' matrices, experts included."""
+    expert_flops: float
     attention_flops: float
     head_flops: float
     weight_bytes: float
+    """Of the layers, experts included."""
+    expert_bytes: float
     head_bytes: float
     kv_read_bytes: float
     kv_write_bytes: float
@@ -154,6 +163,7 @@ class StepCost:
     collective_count: float
     layers: float
     blocks: float
+    """Mixers and feed-forwards: each is a short chain of kernels."""
 
     @property
     def flops(self) -> float:
@@ -324,11 +334,16 @@ def step_cost(c: Coefficients, batch: StepBatch) -> StepCost:
             whole = before + chunk
             visible = whole if r.reach is None else min(whole, r.reach + chunk)
             kv_read += chunks * (visible * r.kv_bytes_per_token + whole * r.index_bytes_per_token)
+    expert_bytes = c.expert_bytes(tokens)
+    expert_flops = sum(e.flops_per_token for e in c.experts) * tokens
     return StepCost(
-        weight_flops=c.flops_per_token * tokens,
+        tokens=tokens,
+        weight_flops=c.dense_flops_per_token * tokens + expert_flops,
+        expert_flops=expert_flops,
+        expert_bytes=expert_bytes,
         attention_flops=attention,
         head_flops=c.head_flops_per_sequence * logits,
-        weight_bytes=c.weight_bytes(tokens),
+        weight_bytes=c.dense_weight_bytes + expert_bytes,
         head_bytes=(c.head_weight_bytes if logits else 0.0) + c.logit_bytes_per_sequence * logits,
         kv_read_bytes=kv_read,
         kv_write_bytes=c.kv_bytes_per_token * tokens,
