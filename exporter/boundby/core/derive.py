@@ -114,6 +114,7 @@ def picture(
     facts["still_seconds"] = still_seconds
     facts["running_last_requests"] = span.last.get("running_requests", 0.0)
     facts["usual_gap_seconds"] = _number(facts, "itl_mean_seconds", 0.1)
+    facts["usual_prefill_seconds"] = _prefill_seconds(span)
     facts["gpu_working_ratio"] = (
         _number(facts, "engine_active_ratio", _number(facts, "gpu_busy_ratio", 0.0))
     )
@@ -136,6 +137,12 @@ def picture(
         assumed=found is None,
         price=price,
     )
+
+
+def _prefill_seconds(span: Span) -> float:
+    """Mean length of a prefill in the span, 0 where the page does not say."""
+    grown = span.grown.get("prefill_seconds")
+    return grown.sum / grown.count if grown is not None and grown.count > 0 else 0.0
 
 
 def _number(facts: Mapping[str, Value], name: str, default: float) -> float:
@@ -240,6 +247,7 @@ def _admission(engine: EngineFacts, facts: dict[str, Value]) -> None:
         facts["slots_used_ratio"] = 0.0
     if "kv_used_ratio" not in facts and "batch_sequences" in facts:
         facts["kv_used_ratio"] = 0.0
+        facts["kv_upper_ratio"] = 0.0
     capacity = facts.get("kv_capacity_tokens")
     used = facts.get("kv_used_ratio")
     mean = engine.prompt_mean_tokens

@@ -13,6 +13,7 @@ from boundby.core.formula import FormulaError
 from boundby.core.judge import Finding, judge
 from boundby.core.limit import Limit
 from boundby.core.parts import EnginePart, GpuPart, Snapshot
+from boundby.core.regime import CONFIRM, Reading, change
 from boundby.core.report import (
     SCOPES,
     EngineReport,
@@ -22,13 +23,13 @@ from boundby.core.report import (
     Scope,
     Verdict,
 )
-from boundby.core.setup import Setup
+from boundby.core.setup import GpuIdentity, Setup
 from boundby.core.steady import Shown, flapping, show
 from boundby.core.story import because, headroom, story, why_not
 from boundby.core.verdict import Decision, Evidence, decide
 from boundby.core.window import Span, Track
 
-SERIES = ("running_requests", "waiting_requests")
+SERIES = ("running_requests", "waiting_requests", "kv_used_ratio")
 """Engine gauges whose every read counts, not only their mean."""
 
 PROGRESS = (
@@ -85,6 +86,10 @@ class _Engine:
     binding: dict[tuple[str, str], float] = field(default_factory=dict)
     gap_seconds: float = 0.0
     last_at: float = 0.0
+    since: float = -math.inf
+    readings: list[Reading] = field(default_factory=list)
+    changed: str = ""
+    made: tuple[float, float] | None = None
 
 
 class Watch:
@@ -94,7 +99,9 @@ class Watch:
         self, setup: Setup, limits: Sequence[Limit], options: Options | None = None
     ) -> None:
         """Raise FormulaError for a knob that no limit has."""
+        self._given = setup
         self._setup = setup
+        self._seen_gpus: tuple[tuple[str | None, int | None, str | None], ...] = ()
         self._limits = tuple(sorted(limits, key=lambda limit: limit.name))
         self._options = options or Options()
         self._check_knobs()
@@ -137,8 +144,10 @@ class Watch:
         if snapshot.host is not None:
             self._host.append(at, snapshot.host)
             self._whole_host.append(at, snapshot.host)
+        self._identify(snapshot)
         for part in snapshot.engines:
             self._take(part, at)
+            self._regime(self._engines[part.engine, part.model_name], at)
         return self._report(at, self._options.window_seconds, live=True)
 
     def summary(self) -> Report:
@@ -172,40 +181,122 @@ class Watch:
         engine.track.append(at, part, part.histograms)
         engine.whole.append(at, part, part.histograms)
 
-    def _gpu_spans(self, seconds: float, at: float, *, live: bool) -> dict[str, Span]:
+    def _identify(self, snapshot: Snapshot) -> None:
+        """Fill in from the sources what settings left open: the GPUs' kind and their number."""
+        if any(identity.name for identity in self._given.gpus) or not snapshot.gpus:
+            return
+        seen = tuple(
+            GpuIdentity(
+                index=part.index,
+                uuid=part.uuid,
+                name=part.name,
+                memory_bytes=part.gauges.get("memory_total_bytes"),
+            )
+            for part in snapshot.gpus
+            if part.mig_instance is None
+        )
+        key = tuple((identity.uuid, identity.index, identity.name) for identity in seen)
+        if key == self._seen_gpus:
+            return
+        self._seen_gpus = key
+        origins = dict(self._given.origins)
+        origins["gpus"] = "the GPU source"
+        tensor = self._given.tensor
+        if tensor is None and len(seen) in (1, 2, 4, 8):
+            tensor = len(seen)
+            origins["tensor"] = f"inferred: {len(seen)} GPUs are taken to be one group"
+        self._setup = replace(self._given, gpus=seen, tensor=tensor, origins=origins)
+
+    def _regime(self, engine: _Engine, at: float) -> None:
+        """Begin the window anew where the engine has begun to do something else."""
+        part = engine.part
+        running = part.gauges.get("running_requests")
+        if running is None:
+            return
+        waiting = part.gauges.get("waiting_requests", 0.0)
+        made = part.counters.get("generation_tokens_total")
+        rate = None
+        if made is not None and engine.made is not None and at > engine.made[0]:
+            rate = max(0.0, made - engine.made[1]) / (at - engine.made[0])
+        engine.made = (at, made) if made is not None else None
+        gpus = [g.gauges for g in self._last.gpus] if self._last else []
+
+        def mean(*names: str) -> float | None:
+            values = [next((g[n] for n in names if n in g), None) for g in gpus]
+            known = [value for value in values if value is not None]
+            return math.fsum(known) / len(known) if known else None
+
+        shares = {
+            key: value
+            for key, value in (
+                ("busy", mean("engine_active_ratio", "gpu_busy_ratio")),
+                ("dram", mean("dram_active_ratio")),
+                ("tensor", mean("tensor_active_ratio")),
+            )
+            if value is not None
+        }
+        engine.readings.append(
+            Reading(
+                at, running > 0 or waiting > 0, waiting > 0, running, rate, shares,
+                mean("sm_clock_hertz"),
+            )  # fmt: skip
+        )
+        floor = max(engine.since, at - self._options.window_seconds)
+        engine.readings = [r for r in engine.readings if r.t >= floor - 1e-6]
+        what = change(engine.readings[:-CONFIRM], engine.readings[-CONFIRM:])
+        if what:
+            engine.since = engine.readings[-CONFIRM].t
+            engine.readings = engine.readings[-CONFIRM:]
+            engine.changed = what
+
+    def _gpu_spans(
+        self, seconds: float, at: float, since: float, until: float, *, live: bool
+    ) -> dict[str, Span]:
         tracks = self._gpus if live else self._whole_gpus
         out = {}
         for name, track in tracks.items():
             last = track.last
             if last is None or last.t < at - self._options.stale_after_seconds - 30.0:
                 continue
-            span = track.span(seconds, series=("clock_event_reasons_count",))
+            span = track.span(
+                seconds, since=since, until=until, series=("clock_event_reasons_count",)
+            )
             if span is not None:
                 out[name] = span
         return out
 
     def _report(self, at: float, seconds: float, *, live: bool) -> Report:
-        gpus = self._gpu_spans(seconds, at, live=live)
-        host = (self._host if live else self._whole_host).span(seconds)
         spans: dict[tuple[str, str], Span] = {}
+        gpus: dict[tuple[str, str], dict[str, Span]] = {}
+        known: dict[tuple[float, float], dict[str, Span]] = {}
         for key, engine in self._engines.items():
             track = engine.track if live else engine.whole
             last = track.last
             if last is None or last.t < at - self._options.stale_after_seconds:
                 continue
-            span = track.span(seconds, series=SERIES)
-            if span is not None:
-                spans[key] = span
+            since, until = (engine.since, math.inf) if live else _worked(track, at, seconds)
+            span = track.span(seconds, since=since, until=until, series=SERIES)
+            if span is None:
+                continue
+            spans[key] = span
+            bounds = (since, until)
+            if bounds not in known:
+                known[bounds] = self._gpu_spans(seconds, at, since, until, live=live)
+            gpus[key] = known[bounds]
+        host = (self._host if live else self._whole_host).span(seconds)
         peers = peer_loss(spans)
         reports = tuple(
-            self._engine_report(key, span, gpus, host, at, peers, live=live)
+            self._engine_report(key, span, gpus[key], host, at, peers, live=live)
             for key, span in sorted(spans.items())
         )
+        every = next(iter(known.values()), None)
+        if every is None:
+            every = self._gpu_spans(seconds, at, -math.inf, math.inf, live=live)
         return Report(
             at=at,
             window_seconds=seconds,
             engines=reports,
-            gpus=tuple(self._gpu_report(name, span) for name, span in gpus.items()),
+            gpus=tuple(self._gpu_report(name, span) for name, span in every.items()),
             sources=self._last.sources if self._last else (),
             ready=bool(reports),
         )
@@ -381,6 +472,17 @@ class Watch:
         if waiting is None or load is None:
             return None
         return waiting >= 0.5 or load < 0.25  # noqa: PLR2004  half the time; the mark of binding
+
+
+def _worked(track: Track, at: float, seconds: float) -> tuple[float, float]:
+    """The part of a recording in which there was work; idle ends are not part of the load."""
+    worked = track.working()
+    if worked is None:
+        return -math.inf, math.inf
+    first, last = worked
+    begin = max(first, at - seconds)
+    # What is left must still be worth a window: a load that ended before it counts from its start.
+    return (begin, last) if last - begin >= (last - first) / 2 else ((first + last) / 2, last)
 
 
 def peer_loss(spans: Mapping[tuple[str, str], Span]) -> dict[tuple[str, str], float]:

@@ -19,7 +19,7 @@ def slots_blocked_ratio(
 
 
 def kv_plateau_ratio(
-    kv_used_ratio: float,
+    kv_upper_ratio: float,
     free_for_next_ratio: float,
     preemptions_per_second: float,
     *,
@@ -30,9 +30,9 @@ def kv_plateau_ratio(
 
     A watermark or a long next prompt can hold the level well below 1.
     """
-    full = _ramp(kv_used_ratio, low, high)
+    full = _ramp(kv_upper_ratio, low, high)
     if preemptions_per_second > 0:
-        full = max(full, _ramp(kv_used_ratio, 0.7, 0.85))
+        full = max(full, _ramp(kv_upper_ratio, 0.7, 0.85))
     return max(full, 1.0 - _ramp(free_for_next_ratio, 1.0, 1.5))
 
 
