@@ -1,8 +1,8 @@
 """No KV blocks are left for the next request, so work waits or running requests are preempted.
 
 Weights and batch may have room to spare; the cache does not. A watermark, or a next prompt longer
-than what is free, holds the level well below 100 %. Look here before buying compute: the GPU can be
-half idle while this binds. A full cache that nobody queues behind is a cache well used.
+than what is free, holds the level well below 100 %. Look here before buying compute: the GPU can
+be half idle while this binds. A full cache that nobody queues behind is a cache well used.
 """
 
 from boundby.core.limit import Alert, Case, Limit, Panel
@@ -30,12 +30,16 @@ LIMIT = Limit(
     page=__doc__,
     engine=engine,
     evidence=(
-        "kv_used_ratio", "waiting_requests", "preemptions_per_second", "running_requests",
-        "context_tokens_per_sequence", "recomputed_ratio",
-    ),  # fmt: skip
+        "kv_used_ratio",
+        "waiting_requests",
+        "preemptions_per_second",
+        "running_requests",
+        "context_tokens_per_sequence",
+        "recomputed_ratio",
+    ),
     remedies=(
         "Store the KV cache in FP8 (vLLM: --kv-cache-dtype fp8): twice the sequences at once.",
-        "Give the cache more of the GPU (vLLM: --gpu-memory-utilization), or lower --max-model-len.",
+        "Give the cache more of the GPU (vLLM: --gpu-memory-utilization).",
         "Quantise the weights: what they free becomes cache.",
         "Add a replica, or a GPU to the tensor-parallel group.",
     ),
@@ -56,8 +60,8 @@ LIMIT = Limit(
             trap=True,
         ),
         Case(
-            "long contexts fill the cache, but reading them already takes the step: a larger batch "
-            "would give little",
+            "long contexts fill the cache, but reading them already takes the step: a larger "
+            "batch would give little",
             {"kv_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.13, "recomputed_ratio": 0.1},
             score=0.13,
         ),
@@ -66,10 +70,12 @@ LIMIT = Limit(
             {"kv_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.1, "recomputed_ratio": 0.55},
             score=0.5,
         ),
-    ),  # fmt: skip
+    ),
     alert=Alert(
-        after="10m", severity="warning", summary="is out of KV cache blocks",
+        after="10m",
+        severity="warning",
+        summary="is out of KV cache blocks",
         pain="requests wait or are preempted",
     ),
     panel=Panel(shows=("kv_used_ratio", "preemptions_per_second")),
-)  # fmt: skip
+)

@@ -228,7 +228,9 @@ def shares(steps: Sequence[Counted], theta: Sequence[float], gap_seconds: float)
         fixed_ratio=fixed / total if total > 0 else 0.0,
         weight_ratio=weight_seconds / spent["memory"] if spent["memory"] > 0 else 0.0,
         decode_step_seconds=lengths["decode"] / weights["decode"] if weights["decode"] else None,
-        prefill_step_seconds=lengths["prefill"] / weights["prefill"] if weights["prefill"] else None,
+        prefill_step_seconds=lengths["prefill"] / weights["prefill"]
+        if weights["prefill"]
+        else None,
     )
 
 

@@ -115,8 +115,8 @@ def picture(
     facts["running_last_requests"] = span.last.get("running_requests", 0.0)
     facts["usual_gap_seconds"] = _number(facts, "itl_mean_seconds", 0.1)
     facts["usual_prefill_seconds"] = _prefill_seconds(span)
-    facts["gpu_working_ratio"] = (
-        _number(facts, "engine_active_ratio", _number(facts, "gpu_busy_ratio", 0.0))
+    facts["gpu_working_ratio"] = _number(
+        facts, "engine_active_ratio", _number(facts, "gpu_busy_ratio", 0.0)
     )
     price, why = price_list.of(setup, gpu)
     found = None
@@ -150,9 +150,7 @@ def _number(facts: Mapping[str, Value], name: str, default: float) -> float:
     return value if isinstance(value, float) else default
 
 
-def _observed(
-    span: Span, engine: EngineFacts, facts: Mapping[str, Value], tier: str
-) -> Observed:
+def _observed(span: Span, engine: EngineFacts, facts: Mapping[str, Value], tier: str) -> Observed:
     if engine.load is None:
         msg = "an engine without a load has nothing to observe"
         raise ValueError(msg)
@@ -276,9 +274,7 @@ def _time(found: Estimate | None, facts: Mapping[str, Value]) -> dict[str, float
     }  # fmt: skip
 
 
-def _missing(
-    facts: Mapping[str, Value], setup: Setup, tier: str, why: str
-) -> tuple[Missing, ...]:
+def _missing(facts: Mapping[str, Value], setup: Setup, tier: str, why: str) -> tuple[Missing, ...]:
     out: list[Missing] = []
     if tier == "engine":
         out.append(

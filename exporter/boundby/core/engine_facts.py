@@ -246,7 +246,9 @@ def _load(span: Span, facts: dict[str, float], computed: float) -> tuple[Load | 
     steps = span.grown.get("step_tokens")
     return (
         Load(
-            running=facts.get("batch_sequences", 0.0) or facts.get("running_high_requests", 0.0) or 1.0,
+            running=facts.get("batch_sequences", 0.0)
+            or facts.get("running_high_requests", 0.0)
+            or 1.0,
             running_high=facts.get("running_high_requests", 0.0),
             decode_tokens=max(0.0, made - begun),
             first_tokens=begun,

@@ -157,18 +157,14 @@ def _work(seen: Observed, price: Prices, kind: StepClass, growth: float = 1.0) -
     )
 
 
-def _by_tensor(
-    seen: Observed, price: Prices, steps: StepMix, notes: list[str]
-) -> StepMix:
+def _by_tensor(seen: Observed, price: Prices, steps: StepMix, notes: list[str]) -> StepMix:
     """Correct the prompt tokens computed by the arithmetic that the tensor pipes really did."""
     if seen.tensor_active_ratio is None or steps.prefill_tokens <= 0:
         return steps
     measured = (
         seen.tensor_active_ratio * seen.clock_ratio * price.peak_flops_per_second * seen.seconds
     )
-    whole = math.fsum(
-        kind.count * _work(seen, price, kind).flops for kind in steps.classes
-    )
+    whole = math.fsum(kind.count * _work(seen, price, kind).flops for kind in steps.classes)
     plain = math.fsum(
         kind.count * _work(seen, price, StepClass(kind.count, kind.decode_sequences, 0.0)).flops
         for kind in steps.classes
@@ -256,21 +252,17 @@ def _busy(
     return expected, gap / steps.steps, None
 
 
-def _count(
-    steps: StepMix, works: Sequence[Work], mixed: float | None
-) -> list[Counted]:
+def _count(steps: StepMix, works: Sequence[Work], mixed: float | None) -> list[Counted]:
     """Weigh each class for the scopes; `mixed` is the share of decoding done beside prompts."""
-    plain = math.fsum(
-        k.count * k.decode_sequences for k in steps.classes if k.prefill_tokens <= 0
-    )
+    plain = math.fsum(k.count * k.decode_sequences for k in steps.classes if k.prefill_tokens <= 0)
     beside = math.fsum(k.count * k.decode_sequences for k in steps.classes if k.prefill_tokens > 0)
     out = []
     for kind, one in zip(steps.classes, works, strict=True):
         weight = kind.count * kind.decode_sequences
         if mixed is not None and plain > 0 and beside > 0:
-            weight *= (
-                (1 - mixed) / plain if kind.prefill_tokens <= 0 else mixed / beside
-            ) * (plain + beside)
+            weight *= ((1 - mixed) / plain if kind.prefill_tokens <= 0 else mixed / beside) * (
+                plain + beside
+            )
         prefills = 0 < kind.prefill_tokens >= kind.decode_sequences
         out.append(
             Counted(
@@ -307,9 +299,7 @@ def _decode_share(
     return (told + counts) / 2 if abs(told - counts) < 0.15 else told  # noqa: PLR2004
 
 
-def _plain(
-    steps: StepMix, works: Sequence[Work], fitted: Fit, gap: float
-) -> float | None:
+def _plain(steps: StepMix, works: Sequence[Work], fitted: Fit, gap: float) -> float | None:
     """Seconds of a step that only decodes, as fitted."""
     rows = [
         (k.count, w)
@@ -393,7 +383,11 @@ def _signals(
         b = math.fsum(steps.classes[i].count * works[i].bytes for i in chosen)
         if b > 0:
             out[f"{phase}_arithmetic_intensity_flops_per_byte"] = f / b
-        if phase == "decode" and chosen and (n := math.fsum(steps.classes[i].count for i in chosen)):
+        if (
+            phase == "decode"
+            and chosen
+            and (n := math.fsum(steps.classes[i].count for i in chosen))
+        ):
             out["decode_step_floor_seconds"] = (
                 math.fsum(
                     steps.classes[i].count * math.fsum(max(g) for g in works[i].groups)
@@ -404,9 +398,7 @@ def _signals(
     return out
 
 
-def _spread(
-    counted: Sequence[Counted], fitted: Fit
-) -> dict[tuple[str, str, str], float]:
+def _spread(counted: Sequence[Counted], fitted: Fit) -> dict[tuple[str, str, str], float]:
     """Deviation of the difference of two resources' shares, by scope, to first order."""
     out: dict[tuple[str, str, str], float] = {}
     for scope in ("engine", "decode", "prefill"):

@@ -52,13 +52,9 @@ def prices(setup: Setup, gpu: Gpu) -> Prices:
     """Join a setup's model with a GPU; raises ConfigError where its config cannot be read."""
     config = setup.model_config or {}
     shape = read_shape(config)
-    formats = read_formats(
-        config, weights=setup.weights_dtype, kv=setup.kv_cache_dtype
-    )
+    formats = read_formats(config, weights=setup.weights_dtype, kv=setup.kv_cache_dtype)
     tensor = setup.tensor or 1
-    model = coefficients(
-        shape, formats, Parallel(tensor=tensor, pipeline=setup.pipeline or 1)
-    )
+    model = coefficients(shape, formats, Parallel(tensor=tensor, pipeline=setup.pipeline or 1))
     pcie_part = "pcie" in (setup.gpus[0].name or "").lower() if setup.gpus else False
     return Prices(
         model=model,

@@ -147,7 +147,10 @@ class Track:
             Sample(
                 t,
                 part.gauges,
-                {name: value + past_counters.get(name, 0.0) for name, value in part.counters.items()}
+                {
+                    name: value + past_counters.get(name, 0.0)
+                    for name, value in part.counters.items()
+                }
                 if past_counters
                 else part.counters,
                 {

@@ -18,9 +18,7 @@ def stalled_ratio(
     """
     if running_last_requests <= 0:
         return 0.0
-    patience = max(
-        patience_seconds, gaps * usual_gap_seconds, prefills * usual_prefill_seconds
-    )
+    patience = max(patience_seconds, gaps * usual_gap_seconds, prefills * usual_prefill_seconds)
     if gpu_working_ratio > 0.5:  # noqa: PLR2004
         patience *= 3
     return 1.0 if still_seconds >= patience else 0.0
