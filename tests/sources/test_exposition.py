@@ -38,7 +38,9 @@ def only(page: Page, family: str) -> tuple[dict[str, str], float]:
         pytest.param('up{a="x\\\\y"} 1', {"a": "x\\y"}, 1.0, id="escaped backslash"),
         pytest.param('up{a="x\\"y"} 1', {"a": 'x"y'}, 1.0, id="escaped quote"),
         pytest.param('up{a="x\\ny"} 1', {"a": "x\ny"}, 1.0, id="escaped newline"),
-        pytest.param('up{a="x\\ty"} 1', {"a": "x\\ty"}, 1.0, id="a backslash that escapes nothing"),
+        pytest.param(
+            'up{a="x\\ty"} 1', {"a": "x\\ty"}, 1.0, id="a backslash that escapes nothing"
+        ),
         pytest.param('up{a="} 2"} 1', {"a": "} 2"}, 1.0, id="brace and number inside a label"),
         pytest.param('up{a="é 世"} 1', {"a": "é 世"}, 1.0, id="letters beyond ASCII"),
         pytest.param('up{"a.b"="c"} 1', {"a.b": "c"}, 1.0, id="quoted label name"),
@@ -131,7 +133,9 @@ def test_timestamps_are_kept_in_seconds() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        pytest.param("up 1\nup 2", "line 2: cut off at 'up 2'; it is left out", id="no last newline"),
+        pytest.param(
+            "up 1\nup 2", "line 2: cut off at 'up 2'; it is left out", id="no last newline"
+        ),
         pytest.param("<html>\n", "line 1: no metric name in '<html>'", id="markup"),
         pytest.param("up\n", "line 1: a value was expected at ''", id="no value"),
         pytest.param("up 1 2 3\n", "line 1: a value was expected at ' 1 2 3'", id="too much"),
@@ -140,7 +144,9 @@ def test_timestamps_are_kept_in_seconds() -> None:
         pytest.param('up{a="b" 1\n', "line 1: labels are not closed in '{a=\"b\" 1'", id="open"),
         pytest.param("up{a=b} 1\n", "line 1: labels cannot be read from 'a=b'", id="no quotes"),
         pytest.param('up{a="1",a="2"} 1\n', "line 1: label a is there twice", id="a label twice"),
-        pytest.param("3up 1\n", "line 1: no metric name in '3up 1'", id="name begins with a digit"),
+        pytest.param(
+            "3up 1\n", "line 1: no metric name in '3up 1'", id="name begins with a digit"
+        ),
         pytest.param(
             'wait_seconds_bucket{a="b"} 1\n',
             "line 1: a bucket of wait_seconds without a bound",
@@ -228,7 +234,9 @@ def test_a_histogram_without_a_count_takes_its_last_bucket() -> None:
 @pytest.mark.parametrize("lost", ["_sum", "_count"])
 def test_a_histogram_that_lacks_a_part_is_left_out_and_told(lost: str) -> None:
     text = "".join(
-        line for line in HISTOGRAM.splitlines(keepends=True) if lost not in line and "+Inf" not in line
+        line
+        for line in HISTOGRAM.splitlines(keepends=True)
+        if lost not in line and "+Inf" not in line
     )
 
     page = parse(text, wanted())

@@ -115,9 +115,7 @@ class Still(NamedTuple):
     @classmethod
     def of(cls, part: EnginePart) -> "Still":
         gauges = part.gauges
-        return cls(
-            gauges["running_requests"], gauges["waiting_requests"], gauges["kv_used_ratio"]
-        )
+        return cls(gauges["running_requests"], gauges["waiting_requests"], gauges["kv_used_ratio"])
 
 
 def test_trap_a_stall_looks_idle(engine: Engine) -> None:
@@ -182,9 +180,7 @@ def test_trap_aborted_requests_are_in_no_counter(engine: Engine) -> None:
     before, after = engine("aborts-before"), engine("aborts-after")
 
     assert after.counters["requests_aborted_total"] == 0.0
-    assert (
-        after.counters["requests_finished_total"] == before.counters["requests_finished_total"]
-    )
+    assert after.counters["requests_finished_total"] == before.counters["requests_finished_total"]
 
 
 def test_trap_the_prefix_cache_is_asked_for_more_than_the_prompts_counted(engine: Engine) -> None:
@@ -297,7 +293,10 @@ def lines(*rows: str) -> str:
             "vllm:prompt_tokens_cached_total 4", "prompt_tokens_cached_total", 4.0, id="cached"
         ),
         pytest.param(
-            "vllm:engine_sleep_state{sleep_state=\"awake\"} 0", "engine_asleep_count", 1.0, id="asleep"
+            'vllm:engine_sleep_state{sleep_state="awake"} 0',
+            "engine_asleep_count",
+            1.0,
+            id="asleep",
         ),
     ],
 )
