@@ -2,10 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from boundby.app.demo.engine import Engine, Settings, Step, kv_blocks
+from boundby.app.demo.engine import Engine
 from boundby.app.demo.load import Arrivals, Lengths, Load
 from boundby.app.demo.machine import GPUS, Board, Host, Machine
 from boundby.app.demo.model import Model
+from boundby.app.demo.settings import Settings, kv_blocks
+from boundby.app.demo.step import Step
 from boundby.app.demo.tally import GpuTally
 
 MODEL = Model(key="llama3-8b")
