@@ -158,7 +158,7 @@ class Draw:
             profiling=self.chance(0.85),
             cycle_counters=self.chance(0.5),
             noise_ratio=self.random.choice((0.0, 0.005, 0.02)),
-            **more,  # type: ignore[arg-type]  # seconds of warming and of truth
+            **more,
         )
 
 
@@ -167,7 +167,7 @@ SINGLE = ("H100", "A100", "H200", "L40S", "L4", "A10G", "B200", "H100-PCIE", "RT
 MANY = (2, 4, 8)
 
 
-def _any_server(d: Draw) -> tuple[str, Model, Machine]:
+def any_server(d: Draw) -> tuple[str, Model, Machine]:
     if d.chance(0.5):
         return d.server(SINGLE, (*MIDDLE, "qwen2.5-14b", "llama2-13b"))
     return d.server(DATA_CENTRE, (*LARGE, "qwen2.5-32b"), MANY)
@@ -184,7 +184,7 @@ def _alone_seconds(d: Draw, server: tuple[str, Model, Machine], load: Load) -> f
 
 
 def light(d: Draw) -> Trial:
-    server = _any_server(d)
+    server = any_server(d)
     load = Load(prompt=d.lengths(100, 1500), output=d.lengths(30, 300))
     rate = d.scaled(0.3, 4.0) / _alone_seconds(d, server, load)
     return d.trial("light", server, replace(load, requests_per_second=rate))
@@ -192,7 +192,7 @@ def light(d: Draw) -> Trial:
 
 def single(d: Draw) -> Trial:
     load = Load(prompt=d.lengths(200, 4000), output=d.lengths(100, 1000), clients=d.whole(1, 2))
-    return d.trial("single", _any_server(d), load)
+    return d.trial("single", any_server(d), load)
 
 
 def decode_sat(d: Draw) -> Trial:
@@ -202,11 +202,11 @@ def decode_sat(d: Draw) -> Trial:
         output=d.lengths(250, 900),
         clients=round(slots * d.between(1.3, 3.5)),
     )
-    return d.trial("decode_sat", _any_server(d), load, slots)
+    return d.trial("decode_sat", any_server(d), load, slots)
 
 
 def kv_full(d: Draw) -> Trial:
-    server = _any_server(d) if d.chance(0.4) else d.server(DATA_CENTRE, LARGE, MANY)
+    server = any_server(d) if d.chance(0.4) else d.server(DATA_CENTRE, LARGE, MANY)
     prompt, output = d.scaled(300, 6000), d.scaled(150, 1200)
     context = prompt + output / 2
     most = kv_blocks(server[1], server[2], 0.9)
@@ -228,7 +228,7 @@ def admission(d: Draw) -> Trial:
         output=d.lengths(100, 500),
         clients=slots + d.whole(20, 180),
     )
-    return d.trial("admission", _any_server(d), load, slots)
+    return d.trial("admission", any_server(d), load, slots)
 
 
 def _documents(d: Draw) -> Load:
@@ -240,7 +240,7 @@ def _documents(d: Draw) -> Load:
 
 
 def prefill(d: Draw) -> Trial:
-    return d.trial("prefill", _any_server(d), _documents(d))
+    return d.trial("prefill", any_server(d), _documents(d))
 
 
 def host_sync(d: Draw) -> Trial:
@@ -274,14 +274,14 @@ def pcie(d: Draw) -> Trial:
 
 
 def power(d: Draw) -> Trial:
-    gpu, model, machine = _any_server(d)
+    gpu, model, machine = any_server(d)
     watts = GPUS[gpu].power_watts * d.between(0.4, 0.7)
     capped = replace(machine, board=replace(machine.board, power_limit_watts=watts))
     return d.trial("power", (gpu, model, capped), _documents(d))
 
 
 def thermal(d: Draw) -> Trial:
-    gpu, model, machine = _any_server(d)
+    gpu, model, machine = any_server(d)
     hot = replace(machine.board, thermal_clock_ratio=d.between(0.4, 0.8))
     return d.trial("thermal", (gpu, model, replace(machine, board=hot)), _documents(d))
 
@@ -300,7 +300,7 @@ def mixed(d: Draw) -> Trial:
         output=d.lengths(150, 700, 0.6),
         clients=d.whole(60, 400),
     )
-    return d.trial("mixed", _any_server(d), load, warm_seconds=120.0, truth_seconds=1600.0)
+    return d.trial("mixed", any_server(d), load, warm_seconds=120.0, truth_seconds=1600.0)
 
 
 def quant(d: Draw) -> Trial:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from boundby.app.demo.batch import BLOCK, Batch
 from boundby.app.demo.board import Clocks
-from boundby.app.demo.load import Arrivals, Request
+from boundby.app.demo.load import Arrivals, Load, Request
 from boundby.app.demo.machine import Machine
 from boundby.app.demo.model import Model
 from boundby.app.demo.pace import Pace, Work
@@ -47,6 +47,7 @@ class Engine:
         self.machine = machine
         self.clocks = Clocks(machine)
         self.arrivals = arrivals
+        self._model = model
         self._timer = Timer(Pace(model, machine), machine.host, seed)
         self._prefix = prefix_tokens // BLOCK * BLOCK
         self._shared_blocks = prefixes * self._prefix // BLOCK
@@ -71,6 +72,13 @@ class Engine:
     def kv_used_ratio(self) -> float:
         """Blocks in use over all blocks."""
         return 1.0 - self._free / self.settings.kv_blocks
+
+    def change(self, machine: Machine, load: Load, seed: int = 0) -> None:
+        """Meet another machine and another load from now on; what runs goes on running."""
+        self.machine = machine
+        self.clocks.change(machine)
+        self._timer = Timer(Pace(self._model, machine), machine.host, seed)
+        self.arrivals.change(load, self.now)
 
     def gpu_now(self) -> GpuTally:
         """Give the GPU's tally with the step under way counted as far as it got."""
