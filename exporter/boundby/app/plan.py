@@ -6,7 +6,7 @@ Exit 0; 2 with one line on stderr for anything that cannot be planned.
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from typing import Any
 from boundby.app.plan_models import ModelError, load
 from boundby.app.plan_picture import PictureError, draw
 from boundby.app.plan_table import as_json, as_text, example_text
+from boundby.core.cost.deployed import read_formats
 from boundby.core.cost.duration import IDEAL
 from boundby.core.cost.example import figures
 from boundby.core.cost.fields import ConfigError
-from boundby.core.cost.formats import Formats, read_formats
 from boundby.core.cost.pace import ATTAINABLE, MEMORY_RATIO
 from boundby.core.cost.plan import Deployment, Plan, plan
 from boundby.core.cost.reading import read_shape
@@ -123,18 +123,15 @@ def _deployment(args: argparse.Namespace) -> tuple[str, Deployment]:
         )
         raise PlanError(msg)
     name, config = load(args.model)
+    shape = read_shape(config)
     return name, Deployment(
-        shape=read_shape(config),
-        formats=_formats(config, args.weights, args.kv),
+        shape=shape,
+        formats=read_formats(config, shape, args.weights, args.kv),
         gpu=gpu,
         parallel=Parallel(tensor=args.tensor, pipeline=args.pipeline, expert=args.expert),
         pace=ATTAINABLE if args.attainable else IDEAL,
         memory_ratio=MEMORY_RATIO if args.attainable else 1.0,
     )
-
-
-def _formats(config: Mapping[str, Any], weights: str | None, kv: str | None) -> Formats:
-    return read_formats(config, weights, kv)
 
 
 def _plan(deployment: Deployment, args: argparse.Namespace) -> Plan:
@@ -151,7 +148,7 @@ def _variants(deployment: Deployment, args: argparse.Namespace) -> Iterator[tupl
         (None, "fp8"),
         ("fp8", "fp8"),
     ):
-        formats = _formats(config, weights or args.weights, kv or args.kv)
+        formats = read_formats(config, deployment.shape, weights or args.weights, kv or args.kv)
         if formats == deployment.formats:
             continue
         words = [f"{weights} weights"] if weights else []
