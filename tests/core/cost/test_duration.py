@@ -27,7 +27,7 @@ BOUNDS: list[tuple[str, StepBatch, Parallel, Pace, Bound]] = [
         "a decode on eight GPUs waits for short kernels",
         DECODE,
         Parallel(tensor=8),
-        Pace(block_seconds=1e-4),
+        Pace(kernel_seconds=1e-4),
         "kernel_latency",
     ),
 ]  # fmt: skip
@@ -54,9 +54,9 @@ def test_fixed_times_are_added_to_the_roofline() -> None:
     cost = step_cost(c, DECODE)
 
     plain = step_time(cost, rates(H100, c))
-    fixed = step_time(cost, rates(H100, c, Pace(block_seconds=1e-5, step_seconds=1e-3)))
+    fixed = step_time(cost, rates(H100, c, Pace(kernel_seconds=1e-5, step_seconds=1e-3)))
 
-    assert fixed.seconds - plain.seconds == pytest.approx(64 * 1e-5 + 1e-3)
+    assert fixed.seconds - plain.seconds == pytest.approx(320 * 1e-5 + 1e-3)
 
 
 def test_a_pipeline_takes_as_long_as_its_stages_together() -> None:

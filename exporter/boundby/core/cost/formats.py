@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from boundby.core.cost.fields import ConfigError
-from boundby.core.cost.shape import PARTS, Part
+from boundby.core.cost.shape import PARTS, ModelShape, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +106,11 @@ class Formats:
     activation_bytes_per_element: float = 2.0
     vector_bytes_per_element: float = 2.0
 
-    @property
-    def arithmetic(self) -> str:
-        """The dtype in which most of the work is done: that of experts, else dense layers."""
-        return self.parts["dense"].arithmetic
+    def dense_arithmetic(self, shape: ModelShape) -> str:
+        """Return the dtype in which most of the work outside experts is done."""
+        work = {part: n for part, n in shape.matrices().items() if part not in {"experts", "head"}}
+        largest = max(work, key=lambda part: work[part])
+        return self.parts[largest].arithmetic
 
 
 def uniform(weights: str = "bf16", kv: str = "auto") -> Formats:

@@ -3,17 +3,20 @@
 from boundby.core.cost.duration import Pace
 
 ATTAINABLE = Pace(
-    compute_ratio=0.7,
+    compute_ratios={"bf16": 0.8, "fp8": 0.58, "fp4": 0.43},
+    memory_ratios={"bf16": 0.87, "fp8": 0.82, "fp4": 0.85},
     attention_compute_ratio=0.5,
-    memory_ratio=0.8,
     attention_memory_ratio=0.7,
-    expert_memory_ratio=0.6,
-    expert_compute_ratio=0.5,
-    link_ratio=0.6,
+    expert_memory_ratio=0.75,
+    expert_compute_ratio=0.4,
+    activation_memory_ratio=1.0,
+    link_ratio=0.77,
+    link_ramp=1.0,
     links_overlap=False,
-    block_seconds=35e-6,
-    collective_seconds=8e-6,
-    step_seconds=1e-3,
+    kernel_seconds=4.5e-6,
+    collective_seconds=4e-6,
+    step_seconds=3e-4,
+    sequence_seconds=2e-5,
 )
 """Defaults for any GPU and engine."""
 

@@ -127,6 +127,11 @@ class Coefficients:
     parallel: Parallel
 
     @property
+    def expert_arithmetic(self) -> str:
+        """The dtype of the experts' arithmetic; the dense one's without experts."""
+        return self.experts[0].arithmetic if self.experts else self.arithmetic
+
+    @property
     def flops_per_token(self) -> float:
         """FLOPs of the layers' matrices for one token."""
         return self.dense_flops_per_token + sum(e.flops_per_token for e in self.experts)
@@ -278,7 +283,7 @@ def coefficients(shape: ModelShape, formats: Formats, parallel: Parallel) -> Coe
         kernels=kernels / stages,
         dense_weight_bytes=dense_bytes,
         dense_flops_per_token=dense_flops,
-        arithmetic=formats.arithmetic,
+        arithmetic=formats.dense_arithmetic(shape),
         experts=tuple(experts),
         reaches=tuple(
             Reach(
