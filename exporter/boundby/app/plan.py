@@ -18,7 +18,7 @@ from boundby.core.cost.deployed import read_formats
 from boundby.core.cost.duration import IDEAL
 from boundby.core.cost.example import figures
 from boundby.core.cost.fields import ConfigError
-from boundby.core.cost.pace import ATTAINABLE, MEMORY_RATIO
+from boundby.core.cost.pace import MEMORY_RATIO, attainable
 from boundby.core.cost.plan import Deployment, Plan, plan
 from boundby.core.cost.reading import read_shape
 from boundby.core.cost.step import Parallel
@@ -64,6 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kv", help="dtype of the KV cache; default: 16 bits")
     parser.add_argument(
         "--attainable", action="store_true", help="measured efficiencies and fixed times"
+    )
+    parser.add_argument(
+        "--engine", choices=("vllm", "sglang", "trtllm"), help="whose fixed times (default: vllm)"
     )
     parser.add_argument("--what-if", action="store_true", help="set formats and GPUs side by side")
     parser.add_argument("--picture", type=Path, help="write the roofline to FILE.svg or FILE.png")
@@ -129,7 +132,7 @@ def _deployment(args: argparse.Namespace) -> tuple[str, Deployment]:
         formats=read_formats(config, shape, args.weights, args.kv),
         gpu=gpu,
         parallel=Parallel(tensor=args.tensor, pipeline=args.pipeline, expert=args.expert),
-        pace=ATTAINABLE if args.attainable else IDEAL,
+        pace=attainable(gpu, args.engine) if args.attainable else IDEAL,
         memory_ratio=MEMORY_RATIO if args.attainable else 1.0,
     )
 
@@ -157,7 +160,8 @@ def _variants(deployment: Deployment, args: argparse.Namespace) -> Iterator[tupl
     for key in ("a100-sxm4-80", "h100-sxm", "h200-sxm", "b200", "l40s", "mi300x"):
         gpu = find(key)
         if gpu and gpu != deployment.gpu:
-            yield key, _plan(replace(deployment, gpu=gpu), args)
+            pace = attainable(gpu, args.engine) if args.attainable else IDEAL
+            yield key, _plan(replace(deployment, gpu=gpu, pace=pace), args)
 
 
 def _title(name: str, deployment: Deployment, args: argparse.Namespace) -> list[str]:
