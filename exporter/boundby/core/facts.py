@@ -38,6 +38,7 @@ ENGINE_FACTS = _table(
     Fact("token_budget_tokens", "gauge", "Most tokens a step may schedule, where exported."),
     Fact("engine_asleep_count", "gauge", "1 while the engine is in a sleep level above 0."),
     Fact("process_start_seconds", "gauge", "Unix time the engine's page process started."),
+    Fact("open_files_count", "gauge", "Open files of the page's process: a hint at connections."),
     Fact("reported_generation_tokens_per_second", "gauge", "The engine's own decode rate gauge."),
     Fact("decode_context_tokens", "gauge", "Sum of the lengths of the decoding sequences."),
     Fact("prompt_tokens_total", "counter", "Prompt tokens processed, cached ones included."),

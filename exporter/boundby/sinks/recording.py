@@ -23,7 +23,7 @@ Body = str | Mapping[str, Any]
 
 def header(setup: Setup) -> dict[str, Any]:
     """Return the first line's object; what nobody knows is absent."""
-    known = {
+    known: dict[str, dict[str, Any]] = {
         "engine": {"kind": setup.kind, "enforce_eager": setup.enforce_eager},
         "model": {
             "id": setup.model_id,

@@ -15,8 +15,10 @@ from boundby.core.facts import GPU_FACTS
 from boundby.core.parts import GpuPart
 from boundby.core.setup import GpuIdentity
 from boundby.sources.dcgm_names import RESERVED, ROWS, WANTED
-from boundby.sources.engine_page import looks_like
-from boundby.sources.exposition import Labels, Page, parse as parse_page
+from boundby.sources.exposition import Page
+from boundby.sources.exposition import parse as parse_page
+from boundby.sources.labels import Labels, labels_of
+from boundby.sources.looks import WrongPageError, looks_like
 
 BLANKS = frozenset(
     float(base + step)
@@ -48,10 +50,6 @@ class Choice:
     problems: tuple[str, ...] = ()
 
 
-class NotDcgm(ValueError):
-    """The page has no GPU rows; its text names what it looks like."""
-
-
 _MARK = re.compile(r"^(?:DCGM_FI_|DCGM_EXP_|dcgm_)", re.MULTILINE)
 
 
@@ -75,17 +73,23 @@ def parse(text: str, now: float | None = None) -> Parsed:
     """Read a page; `now` (unix seconds) dates values that carry a timestamp."""
     page = parse_page(text, WANTED)
     if not page and not _MARK.search(text):
-        msg = f"not a dcgm-exporter page; it looks like {looks_like(text)}"
-        raise NotDcgm(msg)
+        problem = f"not a dcgm-exporter page; it looks like {looks_like(text)}"
+        raise WrongPageError(problem, hint="Is this dcgm-exporter's port (9400) and /metrics?")
     drafts: dict[str, _Draft] = {}
     for row in ROWS:
+        given: dict[str, float] = {}
         for family in row.families:
             scale = _ratio_scale(page, family) if family.endswith("_RATIO") else row.scale
-            _give(page, row.fact, row.families, family, scale, drafts)
+            for key, value in _values(page, family, drafts).items():
+                given[key] = given.get(key, 0.0) + value * scale
+        is_counter = GPU_FACTS[row.fact].kind == "counter"
+        for key, value in given.items():
+            draft = drafts[key]
+            (draft.counters if is_counter else draft.gauges).setdefault(row.fact, value)
     for family, scale in RESERVED:
-        for labels, value in page.rows(family):
-            if (key := _key(labels)) in drafts and value not in BLANKS:
-                drafts[key].reserved = value * scale
+        for key, value in _values(page, family, drafts).items():
+            drafts[key].reserved = value * scale
+    _date(page, drafts)
     shared = {key: tuple(draft.pods) for key, draft in drafts.items() if len(draft.pods) > 1}
     problems = [
         *page.problems,
@@ -101,9 +105,17 @@ def parse(text: str, now: float | None = None) -> Parsed:
     )
 
 
+def _date(page: Page, drafts: Mapping[str, _Draft]) -> None:
+    """Give each GPU the oldest timestamp of its rows."""
+    for (_, spelling), stamp in page.stamps.items():
+        draft = drafts.get(_key(labels_of(spelling)) or "")
+        if draft is not None:
+            draft.stamp = min(stamp, draft.stamp or stamp)
+
+
 def _ratio_scale(page: Page, family: str) -> float:
-    """1, or a hundredth where DCGM kept percent under a name that says ratio (field 203)."""
-    return 0.01 if any(1.0 < value <= 100.0 for _, value in page.rows(family)) else 1.0
+    """1, or a hundredth: DCGM 4.6 renamed field 203 to a ratio and went on giving percent."""
+    return 0.01 if any(1.0 < value <= 100.0 for _, value in page.rows(family)) else 1.0  # noqa: PLR2004  # percent
 
 
 def _key(labels: Labels) -> str | None:
@@ -117,35 +129,19 @@ def _key(labels: Labels) -> str | None:
     return f"{base}/{instance}" if instance else base
 
 
-def _give(
-    page: Page,
-    fact: str,
-    families: tuple[str, ...],
-    family: str,
-    scale: float,
-    drafts: dict[str, _Draft],
-) -> None:
-    """Give each GPU the fact, unless an earlier family has; parts of a sum are added."""
-    fresh: set[str] = set()
+def _values(page: Page, family: str, drafts: dict[str, _Draft]) -> dict[str, float]:
+    """Give a family's value for each GPU; a GPU's row for a second pod only tells of the pod."""
+    values: dict[str, float] = {}
     for labels, value in page.rows(family):
         key = _key(labels)
-        if key is None or value in BLANKS or value >= LARGE or value < 0:
+        if key is None or value in BLANKS or not 0 <= value < LARGE:
             continue
         draft = drafts.get(key)
         if draft is None:
             draft = drafts[key] = _new(labels)
         _note_pod(draft, labels)
-        if key in fresh:
-            continue  # the same GPU's row for another pod
-        fresh.add(key)
-        into = draft.counters if GPU_FACTS[fact].kind == "counter" else draft.gauges
-        if fact not in into:
-            into[fact] = value * scale
-        elif len(families) > 1 and family != families[0] and families[0] in page.values:
-            into[fact] += value * scale
-        for (stamped, _), stamp in page.stamps.items():
-            if stamped == family:
-                draft.stamp = min(stamp, draft.stamp or stamp)
+        values.setdefault(key, value)
+    return values
 
 
 def _new(labels: Labels) -> _Draft:

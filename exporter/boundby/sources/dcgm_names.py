@@ -134,7 +134,9 @@ ROWS = (
     _row("energy_joules_total", "DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL"),
     _row("energy_joules_total", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", MILLI),
     _row("energy_joules_total", "dcgm_total_energy_consumption", MILLI),
-    _row("nvlink_bytes_total", "DCGM_FI_DEV_NVLINK_TX_BYTES_TOTAL+DCGM_FI_DEV_NVLINK_RX_BYTES_TOTAL"),
+    _row(
+        "nvlink_bytes_total", "DCGM_FI_DEV_NVLINK_TX_BYTES_TOTAL+DCGM_FI_DEV_NVLINK_RX_BYTES_TOTAL"
+    ),
     _row(
         "nvlink_bytes_total",
         "DCGM_FI_DEV_NVLINK_COUNT_TX_BYTES+DCGM_FI_DEV_NVLINK_COUNT_RX_BYTES",
@@ -152,6 +154,6 @@ ROWS = (
 RESERVED = (("DCGM_FI_DEV_FB_RESERVED_BYTES", 1.0), ("DCGM_FI_DEV_FB_RESERVED", MEBI))
 """Memory the driver keeps; with used and free it makes the total where that has no row."""
 
-WANTED = Wanted.of(
+WANTED = Wanted(
     [*(family for row in ROWS for family in row.families), *(family for family, _ in RESERVED)]
 )

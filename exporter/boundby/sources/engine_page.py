@@ -5,21 +5,13 @@ for one fact the first whose family is on the page gives it, so that an older na
 further down. Errors: `NotThisEngine` < `ValueError`, its text names what the page looks like.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from boundby.core.facts import ENGINE_FACTS
 from boundby.core.parts import EnginePart, Histogram
-from boundby.sources.exposition import Labels, Page, Wanted
-
-
-class NotThisEngine(ValueError):
-    """The page is not one of the engine that was asked for; `hint` says what to try."""
-
-    def __init__(self, problem: str, hint: str) -> None:
-        self.hint = hint
-        super().__init__(problem)
+from boundby.sources.exposition import Page, Wanted
+from boundby.sources.labels import Labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +70,9 @@ class Table:
         kinds = {row.family: ENGINE_FACTS[row.fact].kind for row in rows}
         return cls(
             rows,
-            Wanted.of(
-                [*(family for family, kind in kinds.items() if kind != "histogram"), *also],
-                [family for family, kind in kinds.items() if kind == "histogram"],
+            Wanted(
+                values=(*(name for name, kind in kinds.items() if kind != "histogram"), *also),
+                histograms=(name for name, kind in kinds.items() if kind == "histogram"),
             ),
         )
 
@@ -174,44 +166,3 @@ def lacking(engines: Iterable[EnginePart], expected: Iterable[str]) -> tuple[str
             for part in engines
         )
     )
-
-
-LOOKS = (
-    ("vLLM", re.compile(r"^vllm:", re.MULTILINE)),
-    ("SGLang", re.compile(r"^sglang:", re.MULTILINE)),
-    ("vLLM behind Ray's exporter", re.compile(r"^ray_vllm", re.MULTILINE)),
-    ("a Ray node exporter", re.compile(r"^ray_", re.MULTILINE)),
-    ("Text Generation Inference", re.compile(r"^tgi_", re.MULTILINE)),
-    ("TensorRT-LLM", re.compile(r"^trtllm[_:]", re.MULTILINE)),
-    ("Triton with TensorRT-LLM", re.compile(r"^nv_trt_llm_", re.MULTILINE)),
-    ("Triton", re.compile(r"^nv_inference_", re.MULTILINE)),
-    ("llama.cpp", re.compile(r"^llamacpp:", re.MULTILINE)),
-    ("LMDeploy", re.compile(r"^lmdeploy:", re.MULTILINE)),
-    ("NVIDIA Dynamo", re.compile(r"^dynamo_", re.MULTILINE)),
-    ("dcgm-exporter", re.compile(r"^(?:DCGM_|dcgm_)", re.MULTILINE)),
-    ("node_exporter", re.compile(r"^node_", re.MULTILINE)),
-    ("boundby itself", re.compile(r"^boundby_", re.MULTILINE)),
-)
-"""Lines by which a page betrays what serves it, the more telling first."""
-
-
-def looks_like(text: str) -> str:
-    """Name what serves `text`, as far as its lines tell."""
-    start = text[:2048].lstrip("\ufeff \t\r\n")
-    if not start:
-        return "an empty page"
-    for name, line in LOOKS:
-        if line.search(text):
-            return name
-    lower = start.lower()
-    if lower.startswith(("<!doctype", "<html", "<?xml", "<")):
-        return "a web page (HTML)"
-    if start[0] in "{[":
-        return "JSON"
-    if "\x00" in start:
-        return "binary data"
-    if re.search(r"^(?:python_info|process_cpu_seconds_total|http_requests_total)\b", text, re.M):
-        return "a Python server without engine metrics"
-    if re.search(r"^# TYPE ", text, re.M):
-        return "an exporter of something else"
-    return "no metrics page"

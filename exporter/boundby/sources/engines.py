@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from boundby.sources import sglang, vllm
-from boundby.sources.engine_page import NotThisEngine, Parsed, looks_like
+from boundby.sources.engine_page import Parsed
+from boundby.sources.looks import SERVER_ONLY, WrongPageError, looks_like
 
 ADAPTERS: Mapping[str, Callable[[str], Parsed]] = MappingProxyType(
     {vllm.KIND: vllm.parse, sglang.KIND: sglang.parse}
@@ -24,20 +25,18 @@ def detect(text: str) -> str | None:
 
 
 def parse(text: str, kind: str = "auto") -> Parsed:
-    """Read the page of an engine of `kind`; `NotThisEngine` says what it looks like instead."""
+    """Read the page of an engine of `kind`; `WrongPageError` says what it looks like instead."""
     if kind == "auto":
         kind = detect(text) or ""
     if not kind:
         looks = looks_like(text)
-        if looks == "a Python server without engine metrics":
+        if looks == SERVER_ONLY:
             return vllm.parse(text)  # its message tells of --disable-log-stats
-        raise NotThisEngine(
-            f"no engine's page; it looks like {looks}",
-            hint=f"Known engines: {', '.join(ADAPTERS)}. Is the path /metrics?",
-        )
+        problem = f"no engine's page; it looks like {looks}"
+        hint = f"Known engines: {', '.join(ADAPTERS)}. Is the path /metrics?"
+        raise WrongPageError(problem, hint)
     adapter = ADAPTERS.get(kind)
     if adapter is None:
-        raise NotThisEngine(
-            f"no adapter for an engine of kind {kind!r}", hint=f"Known: {', '.join(KINDS)}."
-        )
+        problem = f"no adapter for an engine of kind {kind!r}"
+        raise WrongPageError(problem, hint=f"Known: {', '.join(KINDS)}.")
     return adapter(text)

@@ -14,126 +14,27 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, Literal, TypeVar
+from typing import IO, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from boundby.core.facts import GPU_FACTS, HOST_FACTS, Fact
 from boundby.core.parts import EnginePart, GpuPart, HostPart, Snapshot, SourceState
-from boundby.core.setup import GpuIdentity, Setup
+from boundby.core.setup import Setup
 from boundby.sources import dcgm, engines
-
-FORMAT = "boundby-capture"
-VERSION = 1
+from boundby.sources.looks import WrongPageError
+from boundby.sources.recording_shape import (
+    GpusBody,
+    HostBody,
+    Line,
+    RecordingError,
+    read_header,
+    said,
+)
 
 _PartT = TypeVar("_PartT", GpuPart, HostPart)
 
-ORIGIN = "the recording's header"
-
-
-class RecordingError(ValueError):
-    """A recording that cannot be read: file, line, what is wrong, what to do."""
-
-    def __init__(self, path: Path, line: int, problem: str) -> None:
-        super().__init__(f"{path}:{line}: {problem}")
-
-
-class _Model(BaseModel):
-    """Keys that a later version adds are passed over."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
-
-
-class _Engine(_Model):
-    kind: str | None = None
-    enforce_eager: bool | None = None
-
-
-class _ModelInfo(_Model):
-    id: str | None = None
-    config: dict[str, Any] | None = None
-    weights_dtype: str | None = None
-    kv_cache_dtype: str | None = None
-
-
-class _Parallelism(_Model):
-    tensor: int | None = Field(None, ge=1)
-    pipeline: int | None = Field(None, ge=1)
-    data: int | None = Field(None, ge=1)
-
-
-class _Limits(_Model):
-    max_num_seqs: int | None = Field(None, ge=1)
-    max_num_batched_tokens: int | None = Field(None, ge=1)
-
-
-class _Gpu(_Model):
-    index: int | None = Field(None, ge=0)
-    uuid: str | None = None
-    name: str | None = None
-    memory_bytes: float | None = Field(None, gt=0)
-
-
-class _Header(_Model):
-    engine: _Engine = _Engine()
-    model: _ModelInfo = _ModelInfo()
-    parallelism: _Parallelism = _Parallelism()
-    limits: _Limits = _Limits()
-    gpus: tuple[_Gpu, ...] = ()
-
-    def setup(self) -> Setup:
-        """The header as the core knows it; every field that is there says so in `origins`."""
-        known: dict[str, Any] = {
-            "kind": self.engine.kind,
-            "enforce_eager": self.engine.enforce_eager,
-            "model_id": self.model.id,
-            "model_config": self.model.config,
-            "weights_dtype": self.model.weights_dtype,
-            "kv_cache_dtype": self.model.kv_cache_dtype,
-            "tensor": self.parallelism.tensor,
-            "pipeline": self.parallelism.pipeline,
-            "data": self.parallelism.data,
-            "max_num_seqs": self.limits.max_num_seqs,
-            "max_num_batched_tokens": self.limits.max_num_batched_tokens,
-            "gpus": tuple(GpuIdentity(**gpu.model_dump()) for gpu in self.gpus),
-        }
-        origins = {name: ORIGIN for name, value in known.items() if value not in (None, ())}
-        return Setup(**known, origins=origins)
-
-
-class _GpuBody(_Model):
-    gpu: str
-    index: int | None = None
-    uuid: str | None = None
-    name: str | None = None
-    pod: str | None = None
-    namespace: str | None = None
-    mig_instance: str | None = None
-    age_seconds: float | None = None
-    gauges: dict[str, float] = {}
-    counters: dict[str, float] = {}
-    infos: dict[str, str] = {}
-
-
-class _GpusBody(_Model):
-    gpus: tuple[_GpuBody, ...]
-
-
-class _HostBody(_Model):
-    gauges: dict[str, float] = {}
-    counters: dict[str, float] = {}
-    infos: dict[str, str] = {}
-
-
-class _Line(_Model):
-    t: float
-    source: str
-    body: str | dict[str, Any] | None = None
-    error: str | None = None
-
-
-SourceName = Literal["engine", "dcgm", "nvml", "host"]
-SOURCES: tuple[SourceName, ...] = ("engine", "dcgm", "nvml", "host")
+SOURCES = ("engine", "dcgm", "nvml", "host")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +55,7 @@ def open_recording(path: str | Path) -> Recording:
             first = file.readline()
         except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
             raise RecordingError(path, 1, f"cannot be read ({error})") from error
-    setup = _header(path, first).setup()
+    setup = read_header(path, first).setup()
     warnings: list[str] = []
     return Recording(
         path=path,
@@ -171,40 +72,6 @@ def _open(path: Path) -> IO[str]:
     if packed:
         return gzip.open(path, "rt", encoding="utf-8", newline="\n")
     return path.open(encoding="utf-8", newline="\n")
-
-
-def _header(path: Path, line: str) -> _Header:
-    if not line.strip():
-        raise RecordingError(path, 1, "the file is empty; a recording begins with a header")
-    try:
-        header = json.loads(line)
-    except ValueError as error:
-        problem = f"the header is not JSON ({error}); is this a boundby recording?"
-        raise RecordingError(path, 1, problem) from error
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        found = header.get("format") if isinstance(header, dict) else type(header).__name__
-        problem = f'not a boundby recording: format is {found!r} where "{FORMAT}" belongs'
-        raise RecordingError(path, 1, problem)
-    if header.get("version") != VERSION:
-        problem = (
-            f"recording of version {header.get('version')!r}; this boundby reads version "
-            f"{VERSION}. Record again, or use the boundby that wrote it"
-        )
-        raise RecordingError(path, 1, problem)
-    # A key that is there with null is as good as absent.
-    header = {key: value for key, value in header.items() if value is not None}
-    try:
-        return _Header.model_validate(header)
-    except ValidationError as error:
-        raise RecordingError(path, 1, f"header: {_said(error)}") from error
-
-
-def _said(error: ValidationError) -> str:
-    """All mistakes of one line on one line."""
-    return "; ".join(
-        f"{'.'.join(map(str, problem['loc'])) or 'line'}: {problem['msg']}"
-        for problem in error.errors(include_url=False)
-    )
 
 
 @dataclass(slots=True)
@@ -305,12 +172,12 @@ class _Reader:
         if moment is not None:
             yield moment.snapshot(now)
 
-    def line(self, number: int, text: str) -> _Line | None:
+    def line(self, number: int, text: str) -> Line | None:
         """Read one line; None where it was cut off at the end of the file."""
         try:
-            return _Line.model_validate(json.loads(text))
+            return Line.model_validate(json.loads(text))
         except ValidationError as error:
-            raise RecordingError(self.path, number, _said(error)) from error
+            raise RecordingError(self.path, number, said(error)) from error
         except ValueError as error:
             if not text.endswith("\n"):
                 self.warn(f"{self.path}: ends within line {number}; it is left out")
@@ -318,7 +185,7 @@ class _Reader:
             problem = f"not JSON ({error}); remove the line, or all from it on"
             raise RecordingError(self.path, number, problem) from error
 
-    def take(self, number: int, line: _Line, moment: _Moment) -> None:
+    def take(self, number: int, line: Line, moment: _Moment) -> None:
         """Give one read to its moment."""
         source, body = line.source, line.body
         if source not in SOURCES:
@@ -335,8 +202,8 @@ class _Reader:
                 detail, missing = self.page(number, source, body, line.t, moment)
             else:
                 detail, missing = self.values(number, source, body, moment)
-        except (engines.NotThisEngine, dcgm.NotDcgm) as error:
-            moment.states[source] = self.down(source, line.t, str(error))
+        except WrongPageError as error:
+            moment.states[source] = self.down(source, line.t, f"{error}. {error.hint}".strip())
             return
         self.good[source] = line.t
         moment.states[source] = SourceState(
@@ -373,27 +240,23 @@ class _Reader:
             if source == "nvml":
                 parts = tuple(
                     self.known(GpuPart(**gpu.model_dump()), GPU_FACTS)
-                    for gpu in _GpusBody.model_validate(body).gpus
+                    for gpu in GpusBody.model_validate(body).gpus
                 )
                 moment.gpus[source] = parts
                 profiling = any("dram_active_ratio" in part.gauges for part in parts)
                 return _gpus_say(len(parts), profiling=profiling), ()
             if source == "host":
-                host = HostPart(**_HostBody.model_validate(body).model_dump())
+                host = HostPart(**HostBody.model_validate(body).model_dump())
                 moment.host = self.known(host, HOST_FACTS)
                 return "host", ()
         except ValidationError as error:
-            raise RecordingError(self.path, number, f"body: {_said(error)}") from error
+            raise RecordingError(self.path, number, f"body: {said(error)}") from error
         problem = f"the body of {source} is the page as text, not an object"
         raise RecordingError(self.path, number, problem)
 
     def known(self, part: _PartT, facts: Mapping[str, Fact]) -> _PartT:
         """Leave out names that are no facts, and say so."""
-        odd = [
-            name
-            for name in (*part.gauges, *part.counters, *part.infos)
-            if name not in facts
-        ]
+        odd = [name for name in (*part.gauges, *part.counters, *part.infos) if name not in facts]
         if not odd:
             return part
         self.warn(f"values of unknown names are skipped: {', '.join(sorted(set(odd)))}")

@@ -12,15 +12,16 @@ from collections.abc import Iterable
 from boundby.sources.engine_page import (
     Draft,
     Identity,
-    NotThisEngine,
     Parsed,
     Row,
     Table,
     lacking,
-    looks_like,
     parts,
 )
-from boundby.sources.exposition import Labels, Page, parse as parse_page
+from boundby.sources.exposition import Page
+from boundby.sources.exposition import parse as parse_page
+from boundby.sources.labels import Labels
+from boundby.sources.looks import WrongPageError, looks_like
 
 KIND = "sglang"
 
@@ -46,9 +47,7 @@ TABLE = Table.of(
         Row("kv_blocks", "sglang:num_pages"),
         Row("decode_context_tokens", "sglang:decode_sum_seq_lens"),
         Row("reported_generation_tokens_per_second", "sglang:gen_throughput"),
-        Row(
-            "prompt_tokens_computed_total", "sglang:realtime_tokens", ("mode", "prefill_compute")
-        ),
+        Row("prompt_tokens_computed_total", "sglang:realtime_tokens", ("mode", "prefill_compute")),
         Row("prompt_tokens_cached_total", "sglang:realtime_tokens", ("mode", "prefill_cache")),
         Row("prompt_tokens_cached_total", "sglang:cached_tokens", ("cache_source", "total")),
         Row("prompt_tokens_cached_total", "sglang:cached_tokens"),
@@ -97,19 +96,18 @@ RANKS = ("pp_rank", "tp_rank", "moe_ep_rank")
 
 
 def parse(text: str) -> Parsed:
-    """Read a page: one part for each data-parallel rank; `NotThisEngine` if it is another's."""
+    """Read a page: one part for each data-parallel rank; `WrongPageError` if it is another's."""
     page = parse_page(text, TABLE.wanted)
     identity, engines_count = _identities(page)
     drafts = TABLE.gather(page, identity)
     problems = list(page.problems)
     if not drafts:
         found = looks_like(text)
-        raise NotThisEngine(
-            "the page has SGLang's rows but none for an engine"
-            if found == "SGLang"
-            else f"not an SGLang page; it looks like {found}",
-            hint="Does SGLang run with --enable-metrics, and is this its /metrics?",
-        )
+        problem = f"not an SGLang page; it looks like {found}"
+        if found == "SGLang":
+            problem = "the page has SGLang's rows but none for an engine"
+        hint = "Does SGLang run with --enable-metrics, and is this its /metrics?"
+        raise WrongPageError(problem, hint)
     _add_waiting(page, identity, drafts)
     _add_capacity(page, identity, drafts)
     if engines_count > 1:
@@ -136,10 +134,8 @@ def _all_labels(page: Page) -> Iterable[Labels]:
 
 
 def _rank(labels: Labels) -> tuple[int, ...]:
-    """The ranks inside an engine as numbers; one that is absent or odd counts as 0."""
-    return tuple(
-        int(text) if (text := labels.get(name, "0")).isdecimal() else 0 for name in RANKS
-    )
+    """Return the ranks inside an engine as numbers; one that is absent or odd counts as 0."""
+    return tuple(int(text) if (text := labels.get(name, "0")).isdecimal() else 0 for name in RANKS)
 
 
 def _identities(page: Page) -> tuple[Identity, int]:
@@ -190,7 +186,8 @@ def _add_capacity(page: Page, identity: Identity, drafts: dict[tuple[str, str], 
     for draft in drafts.values():
         gauges = draft.gauges
         if "kv_blocks" in gauges and "kv_block_tokens" in gauges:
-            gauges.setdefault("kv_capacity_tokens", gauges["kv_blocks"] * gauges["kv_block_tokens"])
+            tokens = gauges["kv_blocks"] * gauges["kv_block_tokens"]
+            gauges.setdefault("kv_capacity_tokens", tokens)
         counters = draft.counters
         computed = counters.get("prompt_tokens_computed_total")
         cached = counters.get("prompt_tokens_cached_total")

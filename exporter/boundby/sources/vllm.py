@@ -14,15 +14,16 @@ from collections.abc import Iterable
 
 from boundby.sources.engine_page import (
     Draft,
-    NotThisEngine,
     Parsed,
     Row,
     Table,
     lacking,
-    looks_like,
     parts,
 )
-from boundby.sources.exposition import Labels, Page, parse as parse_page
+from boundby.sources.exposition import Page
+from boundby.sources.exposition import parse as parse_page
+from boundby.sources.labels import Labels
+from boundby.sources.looks import SERVER_ONLY, WrongPageError, looks_like
 
 KIND = "vllm"
 
@@ -95,6 +96,7 @@ TABLE = Table.of(
         "vllm:cache_config_info",
         "process_start_time_seconds",
         "process_cpu_seconds",
+        "process_open_fds",
     ),
 )
 
@@ -118,7 +120,7 @@ def _identity(labels: Labels) -> tuple[str, str]:
 
 
 def parse(text: str) -> Parsed:
-    """Read a page: one part for each engine and model; `NotThisEngine` if it is another's."""
+    """Read a page: one part for each engine and model; `WrongPageError` if it is another's."""
     page = parse_page(text, TABLE.wanted)
     drafts = TABLE.gather(page, _identity)
     if not drafts:
@@ -128,6 +130,7 @@ def parse(text: str) -> Parsed:
         _add_sleep(page, engine, draft)
         _add_cache_config(page, engine, engines_count, draft)
         _add_process(page, draft)
+        _drop_idle_estimates(draft)
     _count_blocks_as_tokens(text, drafts.values())
     engines = parts(KIND, drafts)
     return Parsed(
@@ -189,8 +192,25 @@ def _add_process(page: Page, draft: Draft) -> None:
     """Give every engine its page's process; in multi-process mode there are no such rows."""
     for _, value in page.rows("process_start_time_seconds"):
         draft.gauges["process_start_seconds"] = value
+    for _, value in page.rows("process_open_fds"):
+        draft.gauges["open_files_count"] = value
     for _, value in page.rows("process_cpu_seconds"):
         draft.counters["engine_cpu_seconds_total"] = value
+
+
+def _drop_idle_estimates(draft: Draft) -> None:
+    """Leave out FLOP and byte estimates that stay at zero while tokens were made.
+
+    The counters are there, at zero, unless vLLM runs with --enable-mfu-metrics.
+    """
+    tokens = draft.counters.get("generation_tokens_total", 0.0)
+    if tokens > 0 and not draft.counters.get("estimated_flops_total"):
+        for name in (
+            "estimated_flops_total",
+            "estimated_read_bytes_total",
+            "estimated_write_bytes_total",
+        ):
+            draft.counters.pop(name, None)
 
 
 def _count_blocks_as_tokens(text: str, drafts: Iterable[Draft]) -> None:
@@ -207,19 +227,14 @@ def _count_blocks_as_tokens(text: str, drafts: Iterable[Draft]) -> None:
                     draft.counters[name] = blocks * tokens
 
 
-def _refusal(text: str) -> NotThisEngine:
+def _refusal(text: str) -> WrongPageError:
     found = looks_like(text)
+    problem = f"not a vLLM page; it looks like {found}"
+    hint = "Is this the address of vLLM's API server, and its path /metrics?"
     if found == "vLLM":
-        return NotThisEngine(
-            "the page has vLLM's rows but none for an engine",
-            hint="Is the engine still loading its model?",
-        )
-    if found == "a Python server without engine metrics":
-        return NotThisEngine(
-            "the page has a server's own rows but no vllm: ones",
-            hint="If this is vLLM, it runs with --disable-log-stats; start it without.",
-        )
-    return NotThisEngine(
-        f"not a vLLM page; it looks like {found}",
-        hint="Is this the address of vLLM's API server, and its path /metrics?",
-    )
+        problem = "the page has vLLM's rows but none for an engine"
+        hint = "Is the engine still loading its model?"
+    elif found == SERVER_ONLY:
+        problem = "the page has a server's own rows but no vllm: ones"
+        hint = "If this is vLLM, it runs with --disable-log-stats; start it without."
+    return WrongPageError(problem, hint)
