@@ -23,6 +23,9 @@ FLAT = 0.97
 AT_CAP = 0.6
 """Share of reads beside a queue that must be at the highest batch seen, for it to be the cap."""
 
+SHARED_PREFIX = 0.2
+"""Prefix hits from which sequences are taken to share blocks."""
+
 FEWEST = 5
 """Reads below which no plateau is spoken of."""
 
@@ -238,11 +241,20 @@ def _load(span: Span, facts: dict[str, float], computed: float) -> tuple[Load | 
     context = facts.get("context_tokens_per_sequence")
     lengths = span.grown.get("request_prompt_tokens")
     mean = computed / begun if begun > 0 else 0.0
+    asked = span.rise.get("prompt_tokens_total", computed)
+    outputs = span.grown.get("request_generation_tokens")
+    whole = (
+        lengths.sum / lengths.count
+        if lengths and lengths.count
+        else asked / begun
+        if begun > 0
+        else mean
+    ) + (outputs.sum / outputs.count / 2 if outputs and outputs.count else 0.0)
     if context is None:
-        outputs = span.grown.get("request_generation_tokens")
-        context = (lengths.sum / lengths.count if lengths and lengths.count else mean) + (
-            outputs.sum / outputs.count / 2 if outputs and outputs.count else 0.0
-        )
+        context = whole
+    elif facts.get("prefix_hit_ratio", 0.0) >= SHARED_PREFIX:
+        # Blocks that sequences share are held once and read by each of them.
+        context = max(context, whole)
     steps = span.grown.get("step_tokens")
     return (
         Load(

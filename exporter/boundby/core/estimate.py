@@ -31,16 +31,16 @@ BUSY_SPREAD = {"counters": 0.01, "nvml": 0.03, "engine": 0.15}
 TENSOR_SPREAD = 0.15
 """Relative deviation of FLOPs worked out from the tensor pipes' activity."""
 
-BYTES_RANGE = (0.75, 3.0)
+BYTES_RANGE = (0.75, 6.0)
 """Measured over modelled bytes within which the measurement corrects the model."""
 
 BYTES_EXPLAINED = 1.4
 """Measured over modelled bytes from which it is said that the model explains too few of them."""
 
-HOST_FIXED = 0.6
+HOST_FIXED = 0.5
 """Share of a step's host time that does not grow with the batch (launches, the loop itself)."""
 
-LAUNCH_BOUND = (0.1, 0.4)
+LAUNCH_BOUND = (0.15, 0.4)
 """Host gap, as a share of time, from which it may be launch-bound, and where that is as likely."""
 
 SLOW_STEP = 1.05

@@ -7,7 +7,8 @@ and each group has its own roofline.
 
 from dataclasses import dataclass
 
-from boundby.core.cost.formats import Formats, read_formats
+from boundby.core.cost.deployed import read_formats
+from boundby.core.cost.formats import Formats
 from boundby.core.cost.reading import read_shape
 from boundby.core.cost.step import Coefficients, Parallel, coefficients
 from boundby.core.hardware import Gpu
@@ -52,7 +53,7 @@ def prices(setup: Setup, gpu: Gpu) -> Prices:
     """Join a setup's model with a GPU; raises ConfigError where its config cannot be read."""
     config = setup.model_config or {}
     shape = read_shape(config)
-    formats = read_formats(config, weights=setup.weights_dtype, kv=setup.kv_cache_dtype)
+    formats = read_formats(config, shape, weights=setup.weights_dtype, kv=setup.kv_cache_dtype)
     tensor = setup.tensor or 1
     model = coefficients(shape, formats, Parallel(tensor=tensor, pipeline=setup.pipeline or 1))
     pcie_part = "pcie" in (setup.gpus[0].name or "").lower() if setup.gpus else False
@@ -71,6 +72,17 @@ def prices(setup: Setup, gpu: Gpu) -> Prices:
     )
 
 
+def padded(tokens: float) -> float:
+    """Rows that a matrix product over so many tokens works on.
+
+    Large products come in whole tiles. Small ones take narrower tiles or skinny kernels, which
+    waste up to half.
+    """
+    if tokens >= GEMM_ROWS:
+        return GEMM_ROWS * -(-tokens // GEMM_ROWS)
+    return min(GEMM_ROWS, 2.0 * tokens)
+
+
 def work(
     price: Prices,
     *,
@@ -87,7 +99,7 @@ def work(
     """
     c, peak, memory = price.model, price.peak_flops_per_second, price.peak_bytes_per_second
     tokens = decode_sequences + prefill_tokens
-    rows = GEMM_ROWS * -(-tokens // GEMM_ROWS)
+    rows = padded(tokens)
     # Experts split a step's tokens between them; padding them all would overstate the arithmetic.
     dense = c.dense_flops_per_token * (rows if not c.experts else tokens)
     linear = dense + (c.flops_per_token - c.dense_flops_per_token) * tokens

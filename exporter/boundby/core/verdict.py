@@ -46,7 +46,7 @@ CLOCKS = ("thermal", "power")
 CLOCKS_CONFIDENCE = 0.9
 """Highest confidence that it is the clocks and not the arithmetic they slow down."""
 
-THROTTLE_SHARE = 0.6
+THROTTLE_SHARE = 0.85
 """A step bound by compute is put down to held-down clocks when these explain this much of it."""
 
 
