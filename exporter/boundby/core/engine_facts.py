@@ -26,6 +26,9 @@ AT_CAP = 0.6
 SHARED_PREFIX = 0.2
 """Prefix hits from which sequences are taken to share blocks."""
 
+SHARED_CONTEXT = 1.3
+"""Whole prompts over the blocks held for each sequence from which blocks must be shared."""
+
 FEWEST = 5
 """Reads below which no plateau is spoken of."""
 
@@ -252,7 +255,7 @@ def _load(span: Span, facts: dict[str, float], computed: float) -> tuple[Load | 
     ) + (outputs.sum / outputs.count / 2 if outputs and outputs.count else 0.0)
     if context is None:
         context = whole
-    elif facts.get("prefix_hit_ratio", 0.0) >= SHARED_PREFIX:
+    elif facts.get("prefix_hit_ratio", 0.0) >= SHARED_PREFIX or whole > SHARED_CONTEXT * context:
         # Blocks that sequences share are held once and read by each of them.
         context = max(context, whole)
     steps = span.grown.get("step_tokens")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from boundby.core.balance import (
     LOG_IMPROVEMENT,
     MEMORY,
+    PCIE_PRIORS,
     PRIORS,
     RESOURCES,
     Counted,
@@ -33,6 +34,12 @@ TENSOR_SPREAD = 0.15
 
 BYTES_RANGE = (0.75, 6.0)
 """Measured over modelled bytes within which the measurement corrects the model."""
+
+DECODE_LED = 0.5
+"""Share of modelled bytes in steps that mostly decode from which the two can be compared."""
+
+DRAM_BUSY = 0.35
+"""DRAM activity from which more bytes than modelled are no matter of a prefill's activations."""
 
 BYTES_EXPLAINED = 1.4
 """Measured over modelled bytes from which it is said that the model explains too few of them."""
@@ -78,6 +85,7 @@ class Estimate:
     gap_ratio: float | None
     gap_seconds: float
     batch_elasticity: float
+    launch_bound: float
     time: Mapping[str, float]
     signals: Mapping[str, float]
     plain_decode_seconds: float | None = None
@@ -97,7 +105,7 @@ def estimate(seen: Observed, price: Prices) -> Estimate | None:
     busy, gap, gap_ratio = _busy(seen, steps, works, notes)
     counted = _count(steps, works, None)
     equation = Equation(counted, busy, BUSY_SPREAD[seen.tier])
-    fitted = fit((equation,))
+    fitted = fit((equation,), PCIE_PRIORS if price.over_pcie else PRIORS)
     mixed = _decode_share(seen, counted, fitted, gap)
     counted = _count(steps, works, mixed)
     found = _launching(shares(counted, fitted.theta, gap), gap_ratio)
@@ -108,6 +116,7 @@ def estimate(seen: Observed, price: Prices) -> Estimate | None:
         gap_ratio=gap_ratio,
         gap_seconds=gap,
         batch_elasticity=_batch_elasticity(seen, price, steps, fitted, gap, bytes_ratio),
+        launch_bound=_launch_weight(gap_ratio),
         time=_time(seen, found, gap_ratio),
         signals=_signals(seen, price, steps, works, found, fitted, gap, bytes_ratio),
         plain_decode_seconds=_plain(steps, works, fitted, gap),
@@ -123,10 +132,9 @@ def _launching(found: Shares, gap_ratio: float | None) -> Shares:
     that runs ahead of the GPU but is slower than it. Counters cannot tell the two apart; in the
     second only host time matters. The larger the gap, the likelier that one.
     """
-    if gap_ratio is None or gap_ratio <= LAUNCH_BOUND[0]:
+    weight = 0.5 * _launch_weight(gap_ratio)
+    if weight <= 0:
         return found
-    low, high = LAUNCH_BOUND
-    weight = 0.5 * min(1.0, (gap_ratio - low) / (high - low))
 
     def blend(table: dict[str, float]) -> dict[str, float]:
         return {
@@ -140,6 +148,14 @@ def _launching(found: Shares, gap_ratio: float | None) -> Shares:
         decode=blend(found.decode),
         prefill=blend(found.prefill),
     )
+
+
+def _launch_weight(gap_ratio: float | None) -> float:
+    """How likely a gap is to be that of a host that only launches, over an even chance."""
+    if gap_ratio is None:
+        return 0.0
+    low, high = LAUNCH_BOUND
+    return min(1.0, max(0.0, (gap_ratio - low) / (high - low)))
 
 
 def _work(seen: Observed, price: Prices, kind: StepClass, growth: float = 1.0) -> Work:
@@ -204,7 +220,8 @@ def _by_dram(
         for kind, one in zip(steps.classes, works, strict=True)
         if kind.prefill_tokens <= kind.decode_sequences
     )
-    if not BYTES_RANGE[0] <= ratio <= BYTES_RANGE[1] or plain < 0.5 * modelled:
+    led = plain >= DECODE_LED * modelled or (ratio > 1 and seen.dram_active_ratio >= DRAM_BUSY)
+    if not BYTES_RANGE[0] <= ratio <= BYTES_RANGE[1] or not led:
         return list(works), ratio
     if ratio > BYTES_EXPLAINED:
         notes.append(

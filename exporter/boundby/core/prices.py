@@ -18,6 +18,14 @@ GEMM_ROWS = 64
 """Rows a tensor-core matrix product is padded to (the M of Hopper's wgmma instruction)."""
 
 
+BRIDGED = 2
+"""GPUs that an NVLink bridge joins."""
+
+PCIE_ALLREDUCE = 40e9
+"""Bytes/s beyond which an all-reduce over PCIe does not go, whatever the generation: it crosses
+root ports and, between sockets, the processors' own link."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
     """One model on one kind of GPU under one parallel layout; figures per GPU."""
@@ -28,6 +36,7 @@ class Prices:
     peak_flops_per_second: float
     peak_bytes_per_second: float
     link_bytes_per_second: float
+    over_pcie: bool
 
     @property
     def ridge_point_flops_per_byte(self) -> float:
@@ -57,18 +66,20 @@ def prices(setup: Setup, gpu: Gpu) -> Prices:
     tensor = setup.tensor or 1
     model = coefficients(shape, formats, Parallel(tensor=tensor, pipeline=setup.pipeline or 1))
     pcie_part = "pcie" in (setup.gpus[0].name or "").lower() if setup.gpus else False
+    # PCIe cards are joined by bridges in pairs at best; beyond two, traffic takes the bus.
+    over_pcie = not gpu.nvlink_bytes_per_second or (pcie_part and tensor > BRIDGED)
     return Prices(
         model=model,
         gpu=gpu,
         formats=formats,
         peak_flops_per_second=gpu.best_peak_flops(model.arithmetic),
         peak_bytes_per_second=gpu.memory_bytes_per_second,
-        # PCIe cards are joined by bridges in pairs at best; beyond two, traffic takes the bus.
         link_bytes_per_second=(
-            gpu.pcie_bytes_per_second
-            if pcie_part and tensor > 2  # noqa: PLR2004
+            min(gpu.pcie_bytes_per_second, PCIE_ALLREDUCE)
+            if over_pcie
             else gpu.link_bytes_per_second
         ),
+        over_pcie=over_pcie,
     )
 
 

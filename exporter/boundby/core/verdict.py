@@ -70,6 +70,7 @@ def normal(z: float) -> float:
 class Evidence:
     """What the verdict needs beside findings: the tier, spreads of differences, window quality.
 
+    `launch_bound` (0 to 1) is how likely a host that launches too slowly is behind a small gap.
     `quality` (0 to 1) scales confidence for short windows, restarts and stale inputs.
     """
 
@@ -77,6 +78,7 @@ class Evidence:
     spread: Mapping[tuple[str, str, str], float]
     quality: float = 1.0
     assumed: bool = False
+    launch_bound: float = 0.0
 
 
 def decide(findings: Sequence[Finding], scope: str, evidence: Evidence) -> Decision | None:
@@ -197,6 +199,9 @@ def _steps(
                 return _clocks(name, share, rows, evidence)
         rows = [row for row in rows if row[0] not in CLOCKS]
     answer = _strongest(rows, scope, evidence)
+    if answer.limit != "cpu_scheduling":
+        # The gap may be what a slow launcher leaves; then the host is behind all of the step.
+        answer = replace(answer, confidence=answer.confidence * (1 - evidence.launch_bound))
     ceiling = ROOF_CEILING[evidence.tier] * evidence.quality
     return replace(answer, confidence=min(ceiling, answer.confidence))
 

@@ -12,9 +12,21 @@ def _ramp(value: float, low: float, high: float) -> float:
 
 
 def slots_blocked_ratio(
-    slots_used_ratio: float, waiting_share_ratio: float, *, low: float = 0.93, high: float = 0.98
+    slots_used_ratio: float,
+    waiting_share_ratio: float,
+    kv_upper_ratio: float,
+    preemptions_per_second: float,
+    *,
+    low: float = 0.93,
+    high: float = 0.98,
+    thrashing: float = 0.95,
 ) -> float:
-    """How surely the cap on the batch keeps work waiting: full slots while work waits."""
+    """How surely the cap on the batch keeps work waiting: full slots while work waits.
+
+    Sequences that are preempted from a full cache would not stay in further slots either.
+    """
+    if preemptions_per_second > 0 and kv_upper_ratio >= thrashing:
+        return 0.0
     return _ramp(slots_used_ratio, low, high) * waiting_share_ratio
 
 
