@@ -74,6 +74,9 @@ ENGINE_FACTS = _table(
     Fact("version", "info", "The engine's version, where the page says."),
     Fact("cache_dtype", "info", "Data type of the KV cache as configured ('auto' included)."),
     Fact("gpu_memory_utilization_ratio", "info", "Share of GPU memory the engine may take."),
+    Fact("lora_running", "info", "LoRA adapters with running requests, as the engine lists them."),
+    Fact("lora_waiting", "info", "LoRA adapters with waiting requests."),
+    Fact("lora_slots", "info", "Most LoRA adapters that a batch may hold."),
     Fact("prefix_caching", "info", "Whether prefix caching is on, as the engine words it."),
 )
 """What an engine's page may give."""

@@ -197,6 +197,10 @@ NO_URL = (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)
 
 def _why(error: Exception) -> str:
     """Put an error into few words."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"its certificate is not trusted: {error.certificate_error}"
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        return "no TLS there"
     if isinstance(error, aiohttp.ClientConnectorError):
         number = error.os_error.errno or 0
         return os.strerror(number) if number > 0 else str(error.os_error.strerror or error)
