@@ -327,7 +327,8 @@ def certificate(tmp_path: Path) -> Path:
     file = tmp_path / "ca.pem"
     subprocess.run(  # noqa: S603  # a fixed command
         [
-            *(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *(openssl, "req", "-x509", "-nodes", "-days", "2"),
+            *("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
             *("-keyout", str(tmp_path / "key.pem"), "-out", str(file), "-subj", "/CN=test"),
             *("-addext", "subjectAltName=IP:127.0.0.1"),
         ],
