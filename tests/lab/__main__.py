@@ -30,8 +30,8 @@ from trial import Trial
 
 DIGITS = 3
 
-MATTERS = 0.35
-"""A server just at its capacity has no elasticity above this, and no answer worth a label."""
+MATTERS = 0.5
+"""Just at its capacity a server gains from nothing: its elasticities add up to less than this."""
 
 
 def rounded(shares: Shares) -> Shares:
@@ -43,7 +43,7 @@ def answers(trial: Trial, steps: dict[str, Shares]) -> dict[str, object]:
     """Give the elasticities of a trial and the answers that are right."""
     whole = elasticities(trial)
     verdict: dict[str, object] = {}
-    if max(whole.values()) >= MATTERS:
+    if sum(whole.values()) >= MATTERS:
         limit, accepted = engine_answer(whole)
         verdict["engine"] = {"limit": limit, "accept": accepted}
     for scope in ("decode", "prefill"):
