@@ -73,21 +73,24 @@ def summary(errors: Sequence[float]) -> tuple[str, str, str, str]:
     )
 
 
-def table(
-    title: str, rows: Iterable[tuple[Row, float]], key: Callable[[Row], str]
-) -> list[str]:
+def table(title: str, rows: Iterable[tuple[Row, float]], key: Callable[[Row], str]) -> list[str]:
     """Return one table of errors, a line for each value of `key`."""
     groups: defaultdict[str, list[float]] = defaultdict(list)
     for row, error in rows:
         groups[key(row)].append(error)
-    head = ("| " + title + " | rows | median | p90 | bias |", "| --- | ---: | ---: | ---: | ---: |")
+    head = (
+        "| " + title + " | rows | median | p90 | bias |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    )
     lines = [f"| {name} | {' | '.join(summary(groups[name]))} |" for name in sorted(groups)]
     return [*head, *lines, ""]
 
 
 def _phase(row: Row) -> str:
     share = row.load.prefills_per_step * row.load.prompt_tokens / row.load.concurrency
-    return "prefill-heavy (over 2 prompt tokens an output token)" if share > 2 else "decode"  # noqa: PLR2004  # a heading
+    return (
+        "prefill-heavy (over 2 prompt tokens an output token)" if share > 2 else "decode"
+    )  # a heading
 
 
 def _concurrency(row: Row) -> str:
