@@ -110,9 +110,6 @@ def page(rows: Sequence[Row]) -> list[str]:
     below = [row for row in rows if floor_seconds(row) > row.tpot_seconds]
     below_kept = [row for row in below if row.apart is None]
     lines = [
-        "Time per output token against published measurements. An error is predicted over",
-        "measured, less one; bias is its median.",
-        "",
         "| set | rows | median | p90 | bias |",
         "| --- | ---: | ---: | ---: | ---: |",
         *(

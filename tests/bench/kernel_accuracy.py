@@ -83,7 +83,8 @@ def _met(count: int, active: int, tokens: int) -> float:
     """Experts that skewed routing meets, on average."""
     weights = [rank**-SKEW for rank in range(1, count + 1)]
     total = sum(weights)
-    return sum(1 - (1 - min(1.0, active * w / total)) ** tokens for w in weights)
+    missed = [(1 - min(1.0, active * weight / total)) ** tokens for weight in weights]
+    return float(count - sum(missed))
 
 
 def experts(gpu: Gpu, cells: Cells) -> tuple[str, float]:
