@@ -18,8 +18,9 @@ HEAD = """\
 # How near the cost model comes
 
 Written by `tests/bench/accuracy_page.py`; nothing in it was measured by us.
-Serving and kernel measurements: aiconfigurator-core 0.12.0 (Apache-2.0), InferenceMAX dumps included.
-An error is predicted over measured, less one; "median" and "p90" are of its size, "bias" is its median.
+Serving and kernel measurements: aiconfigurator-core 0.12.0 (Apache-2.0).
+An error is predicted over measured, less one.
+"median" and "p90" are of its size, "bias" is its median with its sign.
 
 ## Serving: time per output token
 
@@ -30,7 +31,8 @@ Rows that are not what their columns say are kept apart at the end, with the rea
 LEFT_OUT = """\
 ## Models left out
 
-The constants were fitted on the rows that are what their columns say, with one model left out, and tried on that one.
+The constants were fitted on the rows that are what their columns say, with one model left out.
+They were then tried on that one.
 The constants below are those of all models together; `core/cost/pace.py` holds them rounded.
 """
 
@@ -38,7 +40,8 @@ KERNELS = """\
 ## Single kernels
 
 Medians of each regime over all GPUs, and the GPU that does worst there.
-The fp8 block products of GPUs other than Hopper take 25 to 500 us whatever their size: an artefact of how they were collected, fitted as such.
+The fp8 block products of GPUs other than Hopper take 25 to 500 us whatever their size.
+That is an artefact of how they were collected, and is fitted as such.
 Eager all-reduces, those of other hosts and those over PCIe are left out: they time the host.
 """
 

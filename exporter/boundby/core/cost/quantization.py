@@ -222,7 +222,8 @@ class _Ignored:
         if pattern.startswith("re:"):
             self._expressions.append(_expression(pattern.removeprefix("re:")))
         elif any(mark in pattern for mark in "*?["):
-            self._expressions.append(re.compile(fnmatch.translate(pattern)))
+            for whole in (pattern, f"{pattern}.*"):  # a module, and what is in it
+                self._expressions.append(re.compile(fnmatch.translate(whole)))
         elif re.search(r"layers\.\d+", pattern):
             self._names.add(re.sub(r"^.*?(?=layers\.)", "", pattern))
         else:
