@@ -13,6 +13,7 @@ from boundby.core.cost import ConfigError, read_shape
 ROOT = Path(__file__).parents[3]
 CONFIGS = json.loads((ROOT / "exporter/boundby/core/cost/models.json").read_text())
 LLAMA: dict[str, Any] = CONFIGS["meta-llama/Llama-3.1-8B"]
+MIXTURE: dict[str, Any] = CONFIGS["Qwen/Qwen3-30B-A3B"]
 NEMOTRON: dict[str, Any] = CONFIGS["nvidia/Nemotron-H-8B-Base-8K"]
 
 
@@ -43,6 +44,10 @@ BAD = [
     ("layer_types", {**LLAMA, "layer_types": "full"}),
     ("model_type", {k: v for k, v in LLAMA.items() if k != "model_type"}),
     ("model_type", {**LLAMA, "model_type": ["llama"]}),
+    ("model_type", {**LLAMA, "model_type": "newcomer"}),
+    ("model_type", {**LLAMA, "model_type": "newcomer", "architectures": ["NewcomerForCausalLM"]}),
+    ("mlp_layer_types", {**MIXTURE, "mlp_layer_types": ["thick"] * 48}),
+    ("layers_block_type", {**NEMOTRON, "layers_block_type": ["mamba", "mystery"]}),
     ("num_experts_per_tok", {**CONFIGS["Qwen/Qwen3-30B-A3B"], "num_experts_per_tok": 129}),
     ("hybrid_override_pattern", {**NEMOTRON, "num_hidden_layers": 9}),
     ("text_config", nested(9)),
@@ -93,7 +98,15 @@ def test_a_text_config_is_read_where_a_model_sees_pictures_too() -> None:
     assert read_shape(nested(1)) == read_shape(LLAMA)
 
 
-def test_a_family_nobody_listed_is_read_while_its_fields_are_known() -> None:
-    shape = read_shape({**LLAMA, "model_type": "newcomer", "rms_norm_eps": 1e-5})
+def test_a_new_model_type_is_read_by_the_class_it_says_it_is() -> None:
+    shape = read_shape({**LLAMA, "model_type": "newcomer", "architectures": ["LlamaForCausalLM"]})
 
-    assert shape.parameters == read_shape(LLAMA).parameters
+    assert shape == read_shape(LLAMA)
+
+
+def test_newer_words_for_layers_are_read_as_the_letters_they_replace() -> None:
+    words = {"M": "mamba", "*": "full_attention", "-": "mlp"}
+    newer = {k: v for k, v in NEMOTRON.items() if k != "hybrid_override_pattern"}
+    newer["layers_block_type"] = [words[c] for c in NEMOTRON["hybrid_override_pattern"]]
+
+    assert read_shape(newer) == read_shape(NEMOTRON)

@@ -13,6 +13,8 @@ CONFIGS = json.loads((ROOT / "exporter/boundby/core/cost/models.json").read_text
 with (ROOT / "tests/fixtures/models/facts.csv").open() as file:
     FACTS = {row["model"]: row for row in csv.DictReader(file)}
 
+BUILT = json.loads((ROOT / "tests/fixtures/models/implementations.json").read_text())
+
 NAMES = sorted(FACTS)
 OURS = {"meta-llama/Llama-4-Scout-17B-16E": -12_288}
 """Elements by which we differ: Llama 4's query-key norm has no weights."""
@@ -59,3 +61,11 @@ def test_counts_are_near_the_published_ones_for_most_models() -> None:
 
     assert sum(error <= 0.002 for error in errors) >= 31
     assert sum(error <= 0.01 for error in errors) >= 42
+
+
+@pytest.mark.parametrize("family", sorted(BUILT))
+def test_a_family_is_as_large_as_its_implementation(family: str) -> None:
+    shape = read_shape(BUILT[family]["config"])
+
+    # buffers that checkpoints store and the implementation does not count are some thousands
+    assert shape.parameters == pytest.approx(BUILT[family]["parameters"], rel=1e-6, abs=1000)
