@@ -43,17 +43,10 @@ _SIZE_LIKE = re.compile(
 """What the name of a field that changes sizes looks like."""
 
 _HARMLESS = frozenset({
-    "attention_head_size", "block_size", "chunk_size", "embd_pdrop", "hidden_act",
-    "max_position_embeddings", "n_ctx", "n_group", "n_groups", "num_labels", "num_beams",
-    "num_beam_groups", "num_return_sequences", "norm_topk_prob", "topk_group", "moe_router_topk",
-    "num_logits_to_keep", "mamba_chunk_size", "max_window_layers", "moe_layers", "head_dim",
-    "moe_router_topk_scaling_factor", "first_k_dense_replace", "num_experts_per_tok",
-    "num_nextn_predict_layers", "ep_size", "num_mtp_modules", "mtp_num_hidden_layers",
-    "mtp_transformer_layers", "partial_rotary_factor", "rope_dim", "rotary_dim", "no_rope_layer_interval",
-    "residual_in_fp32", "use_mamba_kernels", "mamba_ssm_dtype", "no_rope_layers",
-    "attention_dropout", "hidden_dropout", "hidden_dropout_prob", "moe_dropout",
-    "num_ln_in_parallel_attn", "query_pre_attn_scalar", "num_kv_shared_layers_unused",
-    "n_positions", "word_embed_proj_dim", "qk_head_dim", "num_experts_per_token",
+    "attention_head_size", "block_size", "head_dim", "mamba_chunk_size", "moe_layers",
+    "mtp_num_hidden_layers", "n_groups", "num_beam_groups", "num_experts_per_tok",
+    "num_experts_per_token", "num_nextn_predict_layers", "qk_head_dim",
+    "use_mamba_kernels", "word_embed_proj_dim",
 })  # fmt: skip
 """Fields whose names look like sizes but that change none we count."""
 
