@@ -198,6 +198,17 @@ def test_an_ignore_list_leaves_parts_alone(
     assert {part: parts[part].bytes_per_element for part in sizes} == pytest.approx(sizes)
 
 
+def test_latent_projections_are_known_by_their_own_names() -> None:
+    config = dict(CONFIGS["deepseek-ai/DeepSeek-V3"])
+    names = ("q_b_proj", "kv_b_proj", "o_proj")
+    ignored = [f"model.layers.{i}.self_attn.{name}" for i in range(61) for name in names]
+    config["quantization_config"] = {**FP8, "modules_to_not_convert": ignored}
+
+    parts = read_formats(config, read_shape(config)).parts
+
+    assert parts["attention"].bytes_per_element == 2.0
+
+
 def test_gpt_oss_quantises_its_experts_only() -> None:
     config = CONFIGS["openai/gpt-oss-120b"]
 
@@ -253,9 +264,17 @@ def test_settings_that_repeat_the_checkpoint_keep_its_details() -> None:
 def test_settings_that_differ_win() -> None:
     config = CONFIGS["openai/gpt-oss-120b"]
 
-    formats = read_formats(config, read_shape(config), weights="bf16")
+    formats = read_formats(config, read_shape(config), weights="fp8")
 
-    assert formats.parts["experts"].bytes_per_element == 2.0
+    assert formats.parts["experts"].bytes_per_element == 1.0
+
+
+def test_the_dtype_an_engine_computes_in_does_not_undo_quantisation() -> None:
+    config = CONFIGS["openai/gpt-oss-120b"]
+
+    formats = read_formats(config, read_shape(config), weights="bfloat16")
+
+    assert formats.parts["experts"].bytes_per_element == 0.53125
 
 
 BAD: list[tuple[str, Any]] = [
