@@ -45,6 +45,14 @@ def test_the_example_gives_no_other_figure(capsys: pytest.CaptureFixture[str]) -
     assert set(got) == {figure["id"] for figure in EXAMPLE}
 
 
+def test_the_example_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--example") == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.split()[:2] == ["10.55", "ms"] for line in lines)
+    assert max(len(line) for line in lines) <= 80
+
+
 def test_a_plan_has_the_fields_of_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
     page = answer(capsys, *LLAMA, "--batch", "1,32", "--prompt", "2000")
 

@@ -93,3 +93,12 @@ def test_what_nobody_measured_is_not_guessed(name: str) -> None:
 def test_all_reduces_over_pcie_are_not_guessed() -> None:
     with pytest.raises(NotMeasuredError):
         allreduce_seconds(L40S, 8192, 4)
+
+
+def test_fewer_experts_met_take_less() -> None:
+    some, all_of_them = (
+        ExpertLayer(tokens=64, hidden=4096, inner=1536, count=128, active=8, read=read)
+        for read in (40.0, 128.0)
+    )
+
+    assert experts_seconds(H100, some, "bf16") < experts_seconds(H100, all_of_them, "bf16")

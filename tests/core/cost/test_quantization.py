@@ -218,6 +218,16 @@ def test_gpt_oss_quantises_its_experts_only() -> None:
     assert parts["attention"].bytes_per_element == 2.0
 
 
+@pytest.mark.parametrize(
+    ("name", "word", "size"),
+    [("torch_dtype", "float32", 4.0), ("dtype", "torch.float16", 2.0), ("dtype", "int3", 2.0)],
+)
+def test_weights_have_the_dtype_that_the_config_names(name: str, word: str, size: float) -> None:
+    config = {**CONFIGS["meta-llama/Llama-3.1-8B"], name: word}
+
+    assert read_formats(config, read_shape(config)).parts["dense"].bytes_per_element == size
+
+
 CACHES: list[tuple[str, dict[str, Any], str | None, float]] = [
     ("16 bits unless said", LLAMA, None, 2.0),
     ("a word of settings", LLAMA, "fp8_e4m3", 1.0),

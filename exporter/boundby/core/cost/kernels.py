@@ -133,10 +133,10 @@ def allreduce_seconds(
     gpu: Gpu, message_bytes: float, gpus: int, kind: Literal["graph", "nccl"] = "graph"
 ) -> float:
     """Time one all-reduce over NVLink: vLLM's own kernel in a CUDA graph, or NCCL's."""
-    launch, power, link, ramp = _found(ALLREDUCE, gpu, kind)
     if not gpu.nvlink_bytes_per_second:
         msg = f"all-reduces over PCIe depend on the host; none is known for {gpu.key}"
         raise NotMeasuredError(msg)
+    launch, power, link, ramp = _found(ALLREDUCE, gpu, kind)
     line = message_bytes * 2 * (gpus - 1) / gpus / (gpu.nvlink_bytes_per_second * link)
     ramped = ramp * sqrt(line * link * RAMP_SECONDS)
     fixed: float = launch * gpus**power

@@ -96,12 +96,6 @@ class Plan:
         return self.max_sequences > 0
 
 
-def weight_bytes(shape: ModelShape, formats: Formats) -> float:
-    """Bytes of every stored weight, each once."""
-    c = coefficients(shape, formats, Parallel())
-    return c.weight_bytes_per_gpu
-
-
 def free_bytes_per_gpu(deployment: Deployment, c: Coefficients) -> float:
     """Bytes of a GPU's memory that the weights leave."""
     return deployment.gpu.memory_bytes * deployment.memory_ratio - c.weight_bytes_per_gpu
