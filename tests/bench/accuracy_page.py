@@ -12,6 +12,7 @@ from pathlib import Path
 import cost_accuracy
 import fit_pace
 import kernel_accuracy
+import unfitted_steps
 from serving_rows import read_rows
 
 HEAD = """\
@@ -36,6 +37,14 @@ They were then tried on that one.
 The constants below are those of all models together; `core/cost/pace.py` holds them rounded.
 """
 
+UNFITTED = """\
+## Steps that nothing was fitted to
+
+Decode workers of disaggregated serving, and static batches of engines of 2023.
+The batch is given, so a step is compared with a step.
+Workers of one kind in a file may draft tokens or span more than one node without saying so.
+"""
+
 KERNELS = """\
 ## Single kernels
 
@@ -55,6 +64,8 @@ def page(folder: Path) -> str:
         LEFT_OUT,
         *fit_pace.page(folder),
         "",
+        UNFITTED,
+        *unfitted_steps.page(folder),
         KERNELS,
         *kernel_accuracy.page(folder),
     ]

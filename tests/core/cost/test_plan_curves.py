@@ -8,16 +8,22 @@ import pytest
 from boundby.core.cost import Parallel, read_shape, uniform
 from boundby.core.cost.feedforward import distinct
 from boundby.core.cost.plan import Deployment, plan
-from boundby.core.hardware import find
+from boundby.core.hardware import Gpu, find
 
 ROOT = Path(__file__).parents[3]
 CONFIGS = json.loads((ROOT / "exporter/boundby/core/cost/models.json").read_text())
-GPU = find("NVIDIA H100 80GB HBM3")
-assert GPU is not None
+
+
+def h100() -> Gpu:
+    found = find("NVIDIA H100 80GB HBM3")
+    assert found is not None
+    return found
+
+
 DEPLOYMENT = Deployment(
     shape=read_shape(CONFIGS["meta-llama/Llama-3.1-70B"]),
     formats=uniform(),
-    gpu=GPU,
+    gpu=h100(),
     parallel=Parallel(tensor=4),
 )
 PLAN = plan(DEPLOYMENT, batches=(1, 8, 64, 512), context=4096, prompt=2000)
@@ -42,7 +48,7 @@ def test_prefill_is_bound_by_arithmetic_and_decode_by_memory() -> None:
 
 def test_a_gpu_of_a_stage_works_while_the_others_wait() -> None:
     staged = Deployment(
-        shape=DEPLOYMENT.shape, formats=uniform(), gpu=GPU, parallel=Parallel(pipeline=4)
+        shape=DEPLOYMENT.shape, formats=uniform(), gpu=h100(), parallel=Parallel(pipeline=4)
     )
 
     point = plan(staged, batches=(8,), context=4096, prompt=2000).decode[0]
