@@ -20,10 +20,10 @@ from boundby.core.cost.example import figures
 from boundby.core.cost.fields import ConfigError
 from boundby.core.cost.formats import Formats, uniform
 from boundby.core.cost.pace import MEMORY_RATIO, attainable
+from boundby.core.cost.parallel import Parallel
 from boundby.core.cost.plan import Deployment, Plan, plan
 from boundby.core.cost.reading import read_shape
 from boundby.core.cost.shape import ModelShape
-from boundby.core.cost.step import Parallel
 from boundby.core.hardware import GPUS, find
 
 USAGE = 2

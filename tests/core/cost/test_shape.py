@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from boundby.core.cost import kv_bytes_per_token, read_shape, uniform
+from boundby.core.cost import (
+    Parallel,
+    coefficients,
+    kv_bytes_per_token,
+    read_shape,
+    uniform,
+)
 
 ROOT = Path(__file__).parents[3]
 CONFIGS = json.loads((ROOT / "exporter/boundby/core/cost/models.json").read_text())
@@ -25,6 +31,19 @@ def test_every_stored_element_is_counted(name: str) -> None:
     shape = read_shape(CONFIGS[name])
 
     assert shape.parameters == int(FACTS[name]["computed_total"]) + OURS.get(name, 0)
+
+
+@pytest.mark.parametrize("tensor", [1, 4])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_weights_that_gpus_hold_are_all_there_are(name: str, tensor: int) -> None:
+    shape = read_shape(CONFIGS[name])
+
+    c = coefficients(shape, uniform(), Parallel(tensor=tensor))
+
+    routers = sum(g.count * g.feed_forward.router for g in shape.groups if g.feed_forward)
+    norms = shape.vectors + sum(g.count * g.vectors for g in shape.groups)
+    copies = (tensor - 1) * (routers + norms)
+    assert tensor * c.weight_bytes_per_gpu == pytest.approx(2 * (shape.parameters + copies))
 
 
 @pytest.mark.parametrize("name", NAMES)

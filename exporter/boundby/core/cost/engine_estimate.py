@@ -8,7 +8,8 @@ with ours made its way; only what is left is a disagreement, and that is shown, 
 
 from dataclasses import dataclass
 
-from boundby.core.cost.step import Coefficients, StepBatch, step_cost
+from boundby.core.cost.coefficients import Coefficients
+from boundby.core.cost.step import StepBatch, step_cost
 
 AGREES_WITHIN = 0.10
 """Relative difference that unmodelled small terms explain."""
