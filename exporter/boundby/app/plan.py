@@ -6,7 +6,7 @@ Exit 0; 2 with one line on stderr for anything that cannot be planned.
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,12 @@ from boundby.core.cost.deployed import read_formats
 from boundby.core.cost.duration import IDEAL
 from boundby.core.cost.example import figures
 from boundby.core.cost.fields import ConfigError
+from boundby.core.cost.formats import Formats, uniform
 from boundby.core.cost.pace import MEMORY_RATIO, attainable
+from boundby.core.cost.parallel import Parallel
 from boundby.core.cost.plan import Deployment, Plan, plan
 from boundby.core.cost.reading import read_shape
-from boundby.core.cost.step import Parallel
+from boundby.core.cost.shape import ModelShape
 from boundby.core.hardware import GPUS, find
 
 USAGE = 2
@@ -129,12 +131,20 @@ def _deployment(args: argparse.Namespace) -> tuple[str, Deployment]:
     shape = read_shape(config)
     return name, Deployment(
         shape=shape,
-        formats=read_formats(config, shape, args.weights, args.kv),
+        formats=_formats(config, shape, args.weights, args.kv),
         gpu=gpu,
         parallel=Parallel(tensor=args.tensor, pipeline=args.pipeline, expert=args.expert),
         pace=attainable(gpu, args.engine) if args.attainable else IDEAL,
         memory_ratio=MEMORY_RATIO if args.attainable else 1.0,
     )
+
+
+def _formats(
+    config: Mapping[str, Any], shape: ModelShape, weights: str | None, kv: str | None
+) -> Formats:
+    """Return the formats asked for: a word for the weights is of all of them, quantised or not."""
+    own = read_formats(config, shape, kv=kv)
+    return replace(own, parts=uniform(weights).parts) if weights else own
 
 
 def _plan(deployment: Deployment, args: argparse.Namespace) -> Plan:

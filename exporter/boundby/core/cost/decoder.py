@@ -38,7 +38,7 @@ def read_decoder(family: str, traits: Traits, fields: Fields) -> ModelShape:
         ),
         embedding=hidden * vocab,
         tied=tied,
-        vectors=norm,
+        vectors=norm + vocab * traits.head_bias,
         mtp_layers=(mtp := fields.optional("num_nextn_predict_layers", least=0) or 0),
         mtp_parameters=mtp * _mtp_parameters(hidden, mixers[-1], networks[-1], norm),
     )
@@ -58,9 +58,9 @@ def group(layers: Iterable[Layer]) -> tuple[LayerGroup, ...]:
     )
 
 
-def head_width(fields: Fields, hidden: int, queries: int) -> int:
-    """Return the width of one head, from its field or as a share of the hidden size."""
-    width = fields.optional("head_dim", "attention_head_dim")
+def head_width(fields: Fields, hidden: int, queries: int, default: int | None = None) -> int:
+    """Return the width of one head: its field, the family's own, or a share of the hidden size."""
+    width = fields.optional("head_dim", "attention_head_dim") or default
     if width is not None:
         return width
     if hidden % queries:
@@ -86,7 +86,7 @@ def _heads(traits: Traits, fields: Fields, hidden: int) -> Heads:
         hidden=hidden,
         queries=queries,
         kv=kv,
-        width=head_width(fields, hidden, queries),
+        width=head_width(fields, hidden, queries, traits.head_width),
         output_gate=fields.flag("attn_output_gate", default=traits.output_gate),
         qkv_bias=biased or fields.flag("qkv_bias"),
         output_bias=traits.output_bias and biased,
@@ -132,7 +132,7 @@ def _mixers(traits: Traits, fields: Fields, hidden: int, layers: int) -> list[Mi
     if "kv_lora_rank" in fields:
         return [_latent(fields, hidden)] * layers
     heads = _heads(traits, fields, hidden)
-    window = fields.optional("sliding_window")
+    window = fields.optional("sliding_window", least=0)
     chunk = fields.optional("attention_chunk_size")
     made: dict[Reach, Mixer] = {}
 
@@ -254,6 +254,11 @@ def expert_layers(fields: Fields, layers: int) -> list[bool]:
     offset = fields.optional("expert_layer_offset", least=0)
     period = fields.optional("expert_layer_period")
     plain = fields.indices("mlp_only_layers", layers)
+    types = fields.per_layer("mlp_layer_types", layers)
+    if types is not None:
+        if not set(map(str, types)) <= {"dense", "sparse"}:
+            raise ConfigError(field="mlp_layer_types", why="may hold dense and sparse only")
+        return [word == "sparse" for word in types]
     if period is not None:
         return [i % period == (offset or 0) for i in range(layers)]
     step = every or 1
