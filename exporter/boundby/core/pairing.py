@@ -40,8 +40,8 @@ def pair(
     """Choose the engine's GPUs among `gpus`.
 
     `pids_by_gpu` has the processes on each GPU by `GpuPart.gpu`; `visible` the engine's own
-    CUDA_VISIBLE_DEVICES and NVIDIA_VISIBLE_DEVICES; `tensor` the GPUs of one replica, of which
-    an engine has a multiple; `pod` its pod's name.
+    CUDA_VISIBLE_DEVICES and NVIDIA_VISIBLE_DEVICES; `tensor` the GPUs it is spread over, of
+    which its processes may hold a multiple (replicas); `pod` its pod's name.
     """
     if not gpus:
         return Pairing(ambiguous_reason="no GPU is visible")
@@ -57,21 +57,31 @@ def pair(
         ("visible_devices", by_device or ()),
         ("pod", by_pod),
     ]
-    told = [(how, ours) for how, ours in ways if ours]
-    if told:
+    if told := [(how, ours) for how, ours in ways if ours]:
         return _agreed(told, tensor)
+    if reason := _denied(gpus, pids, pids_by_gpu or {}, by_device, pod):
+        return Pairing(ambiguous_reason=f"{reason}; {NAME_THEM}")
+    return _by_count(gpus, tensor)
+
+
+def _denied(
+    gpus: Sequence[GpuPart],
+    pids: frozenset[int],
+    pids_by_gpu: Mapping[str, Collection[int]],
+    by_device: tuple[GpuPart, ...] | None,
+    pod: str | None,
+) -> str:
+    """Say what speaks against taking a GPU only because it is there."""
     if by_device is not None:
-        return Pairing(ambiguous_reason=f"the engine is given no GPU of these; {NAME_THEM}")
-    if any((pids_by_gpu or {}).values()) and pids:
-        return Pairing(
-            ambiguous_reason=(
-                "processes run on the GPUs and none of them is the engine's, as seen from this "
-                f"process namespace; {NAME_THEM}"
-            )
+        return "the engine is given no GPU of these"
+    if pids and any(pids_by_gpu.values()):
+        return (
+            "processes run on the GPUs and none of them is the engine's, as seen from this "
+            "process namespace"
         )
     if pod and any(gpu.pod for gpu in gpus):
-        return Pairing(ambiguous_reason=f"no GPU here is pod {pod}'s; {NAME_THEM}")
-    return _by_count(gpus, tensor)
+        return f"no GPU here is pod {pod}'s"
+    return ""
 
 
 def _by_settings(gpus: Sequence[GpuPart], named: Sequence[GpuIdentity]) -> Pairing:
@@ -135,9 +145,8 @@ def _by_count(gpus: Sequence[GpuPart], tensor: int | None) -> Pairing:
         return Pairing(gpus=tuple(gpus), how="all_needed")
     count = f"{len(gpus)} GPU{'' if len(gpus) == 1 else 's'}"
     uses = "" if tensor is None else f", of which the engine uses {tensor}"
-    return Pairing(
-        ambiguous_reason=f"{count} here{uses}, and nothing tells which are the engine's; {NAME_THEM}"
-    )
+    reason = f"{count} here{uses}, and nothing tells which are the engine's; {NAME_THEM}"
+    return Pairing(ambiguous_reason=reason)
 
 
 def _list(gpus: Sequence[GpuPart]) -> str:
