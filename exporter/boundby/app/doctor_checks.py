@@ -7,6 +7,7 @@ from typing import Literal
 from boundby.app.doctor_csv import fields_for
 from boundby.app.doctor_sight import Sight
 from boundby.core.hardware import find
+from boundby.sources.host_search import DEFAULT_PORTS
 
 Tier = Literal["needed", "useful", "extra"]
 """`needed`: no verdict without it. `useful`: limits go unjudged or are told with less confidence.
@@ -50,7 +51,14 @@ def beside(says: str) -> Look:
 
 def _engine(sight: Sight) -> Look:
     if sight.engine is None:
-        return no(sight.problems.get("engine", "no address is set"))
+        command = None if sight.host is None else sight.host.command
+        if "engine" in sight.problems or command is None:
+            return no(sight.problems.get("engine", "no address is set"))
+        port = command.port or DEFAULT_PORTS[command.setup.kind]
+        return no(
+            f"no address is set, and {command.setup.kind} runs here on port {port}",
+            f"boundby run --engine http://127.0.0.1:{port}",
+        )
     engines = sight.engine.engines
     models = ", ".join(sorted({part.model_name for part in engines if part.model_name}))
     count = f"{len(engines)} engine{'' if len(engines) == 1 else 's'}"
@@ -128,7 +136,7 @@ def _pairing(sight: Sight) -> Look:
 def _model(sight: Sight) -> Look:
     if sight.setup.model_config is not None:
         origin = sight.setup.origins.get("model_config", "settings")
-        return yes(f"config.json from {origin}")
+        return yes(f"from {origin}")
     reasons = {} if sight.host is None else sight.host.reasons
     return no(reasons.get("model_config", "the model's config.json is not known"))
 
