@@ -1,3 +1,4 @@
+import re
 import threading
 from pathlib import Path
 
@@ -7,8 +8,10 @@ from boundby.core.facts import HOST_FACTS
 from boundby.core.parts import HostPart
 from boundby.sources.base import SourceError
 from boundby.sources.host import HostRead, HostSource
+from boundby.sources.host_read import Reader
 from boundby.sources.host_search import SEARCH_EVERY, choose
 from boundby.sources.proc import Server
+from boundby.sources.tree import Tree
 from process_tree import process, stat, write
 from recorded_tree import plant, recorded
 
@@ -229,3 +232,50 @@ async def test_a_read_that_hangs_is_late_once_and_then_refused(tmp_path: Path) -
     with pytest.raises(SourceError, match="has not come back"):
         await host.read()
     freed.set()
+
+
+class Refusing(Tree):
+    """A tree of which some files may not be read by us."""
+
+    def __init__(self, root: Path, refused: str) -> None:
+        super().__init__(root)
+        self._refused = re.compile(refused)
+
+    def data(self, path: str, most: int = 1000) -> bytes:
+        self._check(path)
+        return super().data(path, most)
+
+    def there(self, folder: str, path: str) -> bool:
+        self._check(f"{folder}/{path}")
+        return super().there(folder, path)
+
+    def inside(self, folder: str, path: str, most: int) -> bytes:
+        self._check(f"{folder}/{path}")
+        return super().inside(folder, path, most)
+
+    def _check(self, path: str) -> None:
+        if self._refused.search(path):
+            raise PermissionError(13, "Permission denied", path)
+
+
+@pytest.mark.parametrize(
+    ("refused", "name", "said"),
+    [
+        pytest.param(
+            "/proc/./stat$", "engine_core_cpu_seconds_total", "run as the engine's user",
+            id="other users' processes",
+        ),
+        pytest.param(
+            "cgroup", "cpu_quota_cores_count", "add CAP_SYS_PTRACE", id="the engine's cgroup"
+        ),
+        pytest.param("environ", "visible_devices", "add CAP_SYS_PTRACE", id="its environment"),
+        pytest.param("root//m", "model_config", "set model.config to a copy", id="its files"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_says_how_to_be_let_in(
+    refused: str, name: str, said: str, engine: Path
+) -> None:
+    process(engine, 7, 1, "vllm serve /m")
+    reader = Reader(Refusing(engine, refused), port=None, ticks_per_second=100)
+
+    assert said in reader.read().reasons[name]
