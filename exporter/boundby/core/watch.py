@@ -273,6 +273,7 @@ class Watch:
             spread=seen.estimate.spread if seen.estimate else {},
             quality=self._quality(span, live=live),
             assumed=seen.assumed,
+            slots_known="batch_slots_sequences" in seen.facts,
             launch_bound=seen.estimate.launch_bound if seen.estimate else 0.0,
         )
         out: dict[Scope, Decision] = {}
