@@ -5,7 +5,7 @@ source. A report past its age is served without what it concluded, and /readyz s
 """
 
 import gzip
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -14,6 +14,8 @@ from boundby.app.loop import without_engines
 from boundby.core.report import Report
 from boundby.sinks import html_report, json_report, prometheus
 from boundby.sinks.catalogue import Family
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; base-uri 'none'; "
@@ -93,61 +95,77 @@ class Board:
         )
 
 
-def application(board: Board) -> web.Application:
-    """Build the application."""
+class _Doors:
+    """The handlers; each answers from the board."""
 
-    async def metrics(request: web.Request) -> web.Response:
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        """The families, in the format that is asked for."""
         wants = "application/openmetrics-text" in request.headers.get("Accept", "")
-        page = board.current().page
+        page = self._board.current().page
         body = page.openmetrics if wants else page.text
-        headers = {"Content-Type": prometheus.OPENMETRICS if wants else prometheus.TEXT}
+        headers = {
+            "Content-Type": prometheus.OPENMETRICS if wants else prometheus.TEXT,
+            "Vary": "Accept, Accept-Encoding",
+        }
         if "gzip" in request.headers.get("Accept-Encoding", ""):
             body = gzip.compress(body, compresslevel=1)
             headers["Content-Encoding"] = "gzip"
-        headers["Vary"] = "Accept, Accept-Encoding"
         return web.Response(body=body, headers=headers)
 
-    async def report(_: web.Request) -> web.Response:
-        return web.Response(body=board.current().json, content_type="application/json")
+    async def report(self, _: web.Request) -> web.Response:
+        """The report as JSON."""
+        return web.Response(body=self._board.current().json, content_type="application/json")
 
-    async def page(_: web.Request) -> web.Response:
-        return web.Response(body=board.current().html, content_type="text/html", charset="utf-8")
+    async def page(self, _: web.Request) -> web.Response:
+        """The page."""
+        html = self._board.current().html
+        return web.Response(body=html, content_type="text/html", charset="utf-8")
 
-    async def style(_: web.Request) -> web.Response:
+    async def style(self, _: web.Request) -> web.Response:
+        """The page's style sheet."""
         return web.Response(text=html_report.STYLE, content_type="text/css")
 
-    async def healthz(_: web.Request) -> web.Response:
+    async def healthz(self, _: web.Request) -> web.Response:
+        """The process is there."""
         return web.Response(text="ok\n")
 
-    async def readyz(_: web.Request) -> web.Response:
-        wrong = board.ready()
+    async def readyz(self, _: web.Request) -> web.Response:
+        """A fresh verdict is served, or what is wrong."""
+        wrong = self._board.ready()
         return web.Response(text=f"{wrong or 'ok'}\n", status=503 if wrong else 200)
 
-    @web.middleware
-    async def finish(
-        request: web.Request, handler: Callable[[web.Request], web.StreamResponse]
-    ) -> web.StreamResponse:
-        try:
-            response = await handler(request)  # type: ignore[misc]  # aiohttp's handlers are coroutines
-        except web.HTTPNotFound:
-            text = f"nothing here; there are: {', '.join(PATHS)}\n"
-            response = web.Response(text=text, status=404)
-        except web.HTTPMethodNotAllowed as error:
-            response = web.Response(
-                text=f"only {', '.join(sorted(error.allowed_methods))} here\n", status=405
-            )
-        response.headers.update(HEADERS)
-        return response
 
-    app = web.Application(middlewares=[finish], client_max_size=1024)  # type: ignore[list-item]  # see above
+@web.middleware
+async def _finish(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Give every answer its headers, and a wrong path the right ones."""
+    response: web.StreamResponse
+    try:
+        response = await handler(request)
+    except web.HTTPNotFound:
+        text = f"nothing here; there are: {', '.join(PATHS)}\n"
+        response = web.Response(text=text, status=404)
+    except web.HTTPMethodNotAllowed as error:
+        text = f"only {', '.join(sorted(error.allowed_methods))} here\n"
+        response = web.Response(text=text, status=405)
+    response.headers.update(HEADERS)
+    return response
+
+
+def application(board: Board) -> web.Application:
+    """Build the application that serves a board."""
+    doors = _Doors(board)
+    app = web.Application(middlewares=[_finish], client_max_size=1024)
     app.add_routes(
         [
-            web.get("/metrics", metrics),
-            web.get("/report.json", report),
-            web.get("/", page),
-            web.get("/style.css", style),
-            web.get("/healthz", healthz),
-            web.get("/readyz", readyz),
+            web.get("/metrics", doors.metrics),
+            web.get("/report.json", doors.report),
+            web.get("/", doors.page),
+            web.get("/style.css", doors.style),
+            web.get("/healthz", doors.healthz),
+            web.get("/readyz", doors.readyz),
         ]
     )
     return app

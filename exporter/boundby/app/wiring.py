@@ -18,7 +18,6 @@ from boundby.core.setup import Setup
 from boundby.core.watch import Options, Watch
 from boundby.sinks.catalogue import Family, catalogue
 from boundby.sources import dcgm, engines
-from boundby.sources.base import SourceError
 from boundby.sources.fetch import Address, PageSource, trust
 
 
@@ -227,9 +226,3 @@ def _host(settings: Settings, feeds: list[Feed], notes: list[str]) -> None:
         notes.append(f"host: not available ({error})")
         return
     feeds.append(HostFeed(host.HostSource(root=settings.host.root), host_body))
-
-
-__all__ = [
-    "HostFeed", "NvmlFeed", "PageFeed", "SourceError", "SystemClock", "Wired", "all_limits", "board",
-    "families", "options", "wire",
-]  # fmt: skip

@@ -1,6 +1,7 @@
 """A report in words: the one line, the evidence, headroom, and why a limit does not bind."""
 
 import math
+import re
 from collections.abc import Sequence
 
 from boundby.core.derive import Picture
@@ -83,6 +84,18 @@ def why_not(finding: Finding) -> str:
     return ""
 
 
+def short(remedy: str) -> str:
+    """A remedy's first clause."""
+    return re.split(r" \(|: |; |\. ", remedy)[0].rstrip(".")
+
+
+def _gain(headroom: float | None) -> str:
+    if not headroom:
+        return ""
+    more = "more than " if headroom >= MOST else ""
+    return f" at {more}+{percent(headroom)}"
+
+
 def story(report: EngineReport, at: float, limits: Sequence[Limit]) -> str:
     """The one line a person reads first."""
     named = {limit.name: limit for limit in limits}
@@ -99,8 +112,8 @@ def story(report: EngineReport, at: float, limits: Sequence[Limit]) -> str:
     facts = ", ".join(phrase(n, v) for n, v in list(row.evidence.items())[:3])
     line = f"{who}: bound by {title}{since} ({percent(verdict.confidence)}). {facts}."
     if row.remedies:
-        line += f" Next: {row.remedies[0].split(': ')[0].rstrip('.')}."
+        line += f" Next: {short(row.remedies[0])}."
     if verdict.next and verdict.next in named:
-        gain = f" at +{percent(row.headroom)}" if row.headroom else ""
+        gain = _gain(row.headroom)
         line += f" Then {named[verdict.next].title} binds{gain}."
     return line

@@ -70,12 +70,10 @@ def catalogue(limits: tuple[str, ...], version: str) -> tuple[Family, ...]:
 
     def binding(engine: EngineReport) -> Iterator[Row]:
         for scope, verdict in engine.verdict.items():
-            for limit in limits:
-                yield (scope, limit), float(limit == verdict.limit)
+            yield from (((scope, limit), float(limit == verdict.limit)) for limit in limits)
 
     def seconds(engine: EngineReport) -> Iterator[Row]:
-        for (scope, limit), value in sorted(engine.binding_seconds.items()):
-            yield (scope, limit), value
+        yield from sorted(engine.binding_seconds.items())
 
     return (
         Family(

@@ -46,4 +46,6 @@ class _Families:
 def render(report: Report, families: Sequence[Family]) -> Page:
     """Write a report in both formats."""
     source = cast("CollectorRegistry", _Families(families, report))
-    return Page(text=generate_latest(source), openmetrics=openmetrics.generate_latest(source))
+    text = generate_latest(source)
+    open_text: bytes = openmetrics.generate_latest(source)  # type: ignore[no-untyped-call]  # theirs
+    return Page(text=text, openmetrics=open_text)
