@@ -1,12 +1,11 @@
 """The HTTP front doors: /metrics, /report.json, /, /healthz and /readyz.
 
-Every answer is made from bytes that were rendered when the report was: a request never waits for a
-source. A report past its age is served without what it concluded, and /readyz says so.
+Every answer is made from the newest report, and each form of it is made once: a request never
+waits for a source. A report past its age is served without what it concluded, and /readyz says so.
 """
 
 import gzip
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from aiohttp import web
 
@@ -30,18 +29,28 @@ HEADERS = {
 PATHS = ("/", "/metrics", "/report.json", "/healthz", "/readyz", "/style.css")
 
 
-@dataclass(frozen=True, slots=True)
-class _Bytes:
-    """One report in every form."""
+class _Rendered:
+    """One report in every form it was asked for in; each form is made once."""
 
-    report: Report
-    page: prometheus.Page
-    json: bytes
-    html: bytes
+    def __init__(self, report: Report, families: Sequence[Family], now: float) -> None:
+        self.report = report
+        self._makers: dict[str, Callable[[], bytes]] = {
+            "text": lambda: prometheus.text(report, families),
+            "openmetrics": lambda: prometheus.open_text(report, families),
+            "json": lambda: json_report.render(report).encode(),
+            "html": lambda: html_report.render(report, now).encode(),
+        }
+        self._made: dict[str, bytes] = {}
+
+    def __getitem__(self, form: str) -> bytes:
+        """The report in this form."""
+        if form not in self._made:
+            self._made[form] = self._makers[form]()
+        return self._made[form]
 
 
 class Board:
-    """Holds the newest report, rendered once; gives it, or what is left of it when it is old."""
+    """Holds the newest report; gives it in every form, or what is left of it when it is old."""
 
     def __init__(
         self, families: Sequence[Family], *, stale_after_seconds: float, now: Callable[[], float]
@@ -50,10 +59,10 @@ class Board:
         self._stale_after = stale_after_seconds
         self._now = now
         self._fresh = self._render(Report(at=0.0, window_seconds=0.0, ready=False))
-        self._stale: _Bytes | None = None
+        self._stale: _Rendered | None = None
 
     def publish(self, report: Report) -> None:
-        """Render a report and serve it from now on."""
+        """Serve a report from now on."""
         self._fresh = self._render(report)
         self._stale = None
 
@@ -74,7 +83,7 @@ class Board:
             return f"no verdict yet; down: {', '.join(down) or 'nothing'}"
         return None
 
-    def current(self) -> _Bytes:
+    def current(self) -> _Rendered:
         """What to serve now."""
         if not self._old():
             return self._fresh
@@ -86,13 +95,8 @@ class Board:
         at = self._fresh.report.at
         return bool(at) and self._now() - at > self._stale_after
 
-    def _render(self, report: Report) -> _Bytes:
-        return _Bytes(
-            report,
-            prometheus.render(report, self._families),
-            json_report.render(report).encode(),
-            html_report.render(report, self._now()).encode(),
-        )
+    def _render(self, report: Report) -> _Rendered:
+        return _Rendered(report, self._families, self._now())
 
 
 class _Doors:
@@ -104,8 +108,7 @@ class _Doors:
     async def metrics(self, request: web.Request) -> web.Response:
         """The families, in the format that is asked for."""
         wants = "application/openmetrics-text" in request.headers.get("Accept", "")
-        page = self._board.current().page
-        body = page.openmetrics if wants else page.text
+        body = self._board.current()["openmetrics" if wants else "text"]
         headers = {
             "Content-Type": prometheus.OPENMETRICS if wants else prometheus.TEXT,
             "Vary": "Accept, Accept-Encoding",
@@ -117,11 +120,11 @@ class _Doors:
 
     async def report(self, _: web.Request) -> web.Response:
         """The report as JSON."""
-        return web.Response(body=self._board.current().json, content_type="application/json")
+        return web.Response(body=self._board.current()["json"], content_type="application/json")
 
     async def page(self, _: web.Request) -> web.Response:
         """The page."""
-        html = self._board.current().html
+        html = self._board.current()["html"]
         return web.Response(body=html, content_type="text/html", charset="utf-8")
 
     async def style(self, _: web.Request) -> web.Response:
