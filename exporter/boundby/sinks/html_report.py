@@ -136,7 +136,7 @@ def _bar(engine: EngineReport) -> str:
 
 def _row(row: LimitReport) -> str:
     score = "" if row.score is None else f"{row.score:.2f}"
-    head = "" if row.headroom is None else f"+{percent(row.headroom)}"
+    head = f"+{percent(row.headroom)}" if row.headroom else ""
     shown = "; ".join(phrase(name, number) for name, number in list(row.evidence.items())[:4])
     why = "; ".join(text for text in (row.why_not, shown) if text)
     helps = "".join(f"<li>{escape(text)}</li>" for text in row.remedies)
