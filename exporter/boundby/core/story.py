@@ -103,8 +103,8 @@ def story(report: EngineReport, at: float, limits: Sequence[Limit]) -> str:
     who = f"{report.kind}-{report.engine}"
     rows = {row.limit: row for row in report.limits}
     if verdict.limit == "unknown":
-        missing = "; ".join(m.why for m in report.missing[:2])
-        return f"{who}: unknown. {missing or 'too little evidence'}."
+        reasons = [*verdict.because[:1], *(missing.why for missing in report.missing[:2])]
+        return f"{who}: unknown. {'; '.join(dict.fromkeys(reasons))}."
     title = named[verdict.limit].title
     row = rows[verdict.limit]
     length = max(0.0, at - verdict.since)
