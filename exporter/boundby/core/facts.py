@@ -137,6 +137,7 @@ GPU_FACTS = _table(
 HOST_FACTS = _table(
     Fact("cpu_quota_cores_count", "gauge", "CPU quota of the cgroup, in cores; absent = none."),
     Fact("cpu_usable_cores_count", "gauge", "Cores the cpuset or affinity allows."),
+    Fact("cpu_cores_count", "gauge", "Cores it may use at once: the lesser of quota and cpuset."),
     Fact("cpu_pressure_ratio", "gauge", "PSI: share of time some task waited for a CPU, 10 s."),
     Fact("memory_pressure_ratio", "gauge", "PSI: share of time some task waited for memory."),
     Fact("cpu_throttled_seconds_total", "counter", "Time the cgroup was throttled."),
