@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from boundby.core.balance import COMPUTE, MEMORY, PRIORS, RESOURCES
 from boundby.core.cost.fields import ConfigError
+from boundby.core.cross import counter
 from boundby.core.engine_facts import EngineFacts, engine_facts
 from boundby.core.estimate import Estimate, Observed, estimate
 from boundby.core.formula import Book, Value
@@ -125,8 +126,15 @@ def picture(
     )
     price, why = price_list.of(setup, gpu, nvlink_silent=_nvlink_silent(facts))
     found = None
+    notes: list[str] = []
     if price is not None and engine.load is not None:
-        found = estimate(_observed(span, engine, facts, tier), price)
+        observed = _observed(span, engine, facts, tier)
+        found = estimate(observed, price)
+        theirs = _number(facts, "estimated_flops_per_second", 0.0)
+        beside = counter(found, observed, price, theirs) if found else None
+        if beside is not None:
+            facts["engine_flops_ratio"] = beside.ratio
+            notes.extend([beside.says] if beside.says else [])
     _estimates(found, engine, facts, reasons, why)
     _admission(engine, facts)
     facts["peer_loss_ratio"] = (peers or {}).get("peer_loss_ratio", 0.0)
@@ -138,7 +146,7 @@ def picture(
         tier=tier,
         time=_time(found, facts),
         missing=_missing(facts, setup, tier, why),
-        notes=found.notes if found else (),
+        notes=(*(found.notes if found else ()), *notes),
         assumed=found is None,
         price=price,
     )

@@ -96,6 +96,8 @@ class Estimate:
     launch_bound: float
     time: Mapping[str, float]
     signals: Mapping[str, float]
+    works: tuple[tuple[float, Work], ...] = ()
+    busy_seconds: float = 0.0
     plain_decode_seconds: float | None = None
     spread: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -127,6 +129,8 @@ def estimate(seen: Observed, price: Prices) -> Estimate | None:
         launch_bound=_launch_weight(gap_ratio),
         time=_time(seen, found, gap_ratio),
         signals=_signals(seen, price, steps, works, found, fitted, gap, bytes_ratio),
+        works=tuple((kind.count, one) for kind, one in zip(steps.classes, works, strict=True)),
+        busy_seconds=busy,
         plain_decode_seconds=_plain(steps, works, fitted, gap),
         spread=_spread(counted, fitted),
         notes=tuple(notes),

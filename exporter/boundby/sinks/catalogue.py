@@ -248,6 +248,21 @@ def catalogue(limits: tuple[str, ...], version: str) -> tuple[Family, ...]:
                     "Prompt tokens found in the prefix cache over those asked for.",
                 ),
                 (
+                    "boundby_calibration_residual_ratio",
+                    "calibration_residual_ratio",
+                    "Mean relative error of step times learnt from this deployment's own steps.",
+                ),
+                (
+                    "boundby_calibration_age_seconds",
+                    "calibration_age_seconds",
+                    "Time since this deployment is learnt; a new model or GPU starts it anew.",
+                ),
+                (
+                    "boundby_engine_flops_ratio",
+                    "engine_flops_ratio",
+                    "FLOPs by the engine's own counter over those of the cost model; 1 agrees.",
+                ),
+                (
                     "boundby_modelled_bytes_ratio",
                     "modelled_bytes_ratio",
                     "Bytes that the cost model explains over bytes that DRAM counters saw.",
