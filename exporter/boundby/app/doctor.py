@@ -181,7 +181,8 @@ def _nvml(settings: Settings) -> Any:
             from boundby.sources.nvml import NvmlSource  # noqa: PLC0415  loads a driver library
         except ImportError as error:
             problem = f"not installed ({error})"
-            raise SourceError("nvml", problem) from error
+            name = "nvml"
+            raise SourceError(name, problem) from error
         source = NvmlSource(deadline_seconds=settings.gpu.timeout_seconds, gpm=settings.gpu.gpm)
         try:
             await source.read()
