@@ -1,4 +1,4 @@
-"""The budgets, measured on this machine and printed: PYTHONPATH=tests python tests/bench/budgets.py.
+"""The budgets, measured on this machine and printed: `make bench`.
 
 Nothing here passes or fails. Pages are a simulated server's, with its engine's or its GPU's rows
 repeated to the number that a budget speaks of.
@@ -32,7 +32,7 @@ WATCHED_SECONDS = 30.0
 
 
 def repeated(page: str, label: str, times: int) -> str:
-    """Give every row with the label's value "0" for each value below `times`; UUIDs stay unique."""
+    """Repeat every row of the label's value "0" for each below `times`; UUIDs stay unique."""
     out = []
     for line in page.splitlines():
         if f'{label}="0"' not in line or line.startswith("#"):
