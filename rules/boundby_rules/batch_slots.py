@@ -19,9 +19,12 @@ LIMIT = Limit(
     page=__doc__,
     engine=engine,
     evidence=(
-        "running_requests", "batch_slots_sequences", "waiting_requests", "kv_used_ratio",
+        "running_requests",
+        "batch_slots_sequences",
+        "waiting_requests",
+        "kv_used_ratio",
         "batch_elasticity_ratio",
-    ),  # fmt: skip
+    ),
     remedies=(
         "Raise --max-num-seqs (SGLang: --max-running-requests) until KV or the step time objects.",
         "Capture CUDA graphs up to the new batch, so that steps stay fast.",
@@ -49,8 +52,10 @@ LIMIT = Limit(
         ),
     ),
     alert=Alert(
-        after="10m", severity="warning", summary="is at its cap on sequences",
+        after="10m",
+        severity="warning",
+        summary="is at its cap on sequences",
         pain="requests wait beside a GPU with room",
     ),
     panel=Panel(shows=("batch_sequences", "batch_slots_sequences")),
-)  # fmt: skip
+)

@@ -31,12 +31,16 @@ LIMIT = Limit(
     decode=decode,
     prefill=prefill,
     evidence=(
-        "mfu_ratio", "tensor_active_ratio", "compute_time_ratio",
-        "prefill_arithmetic_intensity_flops_per_byte", "ridge_point_flops_per_byte", "clock_ratio",
-    ),  # fmt: skip
+        "mfu_ratio",
+        "tensor_active_ratio",
+        "compute_time_ratio",
+        "prefill_arithmetic_intensity_flops_per_byte",
+        "ridge_point_flops_per_byte",
+        "clock_ratio",
+    ),
     remedies=(
-        "Cache prefixes, or route requests that share one to the same replica: the cheapest FLOP is "
-        "the one not done.",
+        "Cache prefixes, or route requests that share one to the same replica: the "
+        "cheapest FLOP is the one not done.",
         "Run in FP8 where the GPU has it: twice the FLOP/s.",
         "Add GPUs or replicas; disaggregate prefill where decoding must stay smooth.",
     ),
@@ -58,8 +62,10 @@ LIMIT = Limit(
         ),
     ),
     alert=Alert(
-        after="10m", severity="warning", summary="is saturated and bound by compute",
+        after="10m",
+        severity="warning",
+        summary="is saturated and bound by compute",
         pain="requests wait for prefill",
     ),
     panel=Panel(shows=("mfu_ratio", "tensor_active_ratio")),
-)  # fmt: skip
+)

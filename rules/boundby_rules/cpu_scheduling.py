@@ -32,13 +32,16 @@ LIMIT = Limit(
     decode=decode,
     prefill=prefill,
     evidence=(
-        "host_gap_ratio", "host_gap_seconds_per_step", "running_requests",
-        "engine_core_busiest_thread_ratio", "cpu_throttled_ratio",
-    ),  # fmt: skip
+        "host_gap_ratio",
+        "host_gap_seconds_per_step",
+        "running_requests",
+        "engine_core_busiest_thread_ratio",
+        "cpu_throttled_ratio",
+    ),
     remedies=(
         "Give the pod whole cores: raise the CPU limit or remove it, and pin the engine core.",
         "Drop --enforce-eager, and capture CUDA graphs for the batches in use.",
-        "Turn on asynchronous scheduling (vLLM: --async-scheduling), or more API server processes.",
+        "Turn on asynchronous scheduling (vLLM: --async-scheduling), or more API servers.",
         "Move structured-output compilation and tokenisation off the engine's cores.",
     ),
     wont_help=(
@@ -64,8 +67,10 @@ LIMIT = Limit(
         ),
     ),
     alert=Alert(
-        after="10m", severity="warning", summary="leaves its GPU waiting for the CPU",
+        after="10m",
+        severity="warning",
+        summary="leaves its GPU waiting for the CPU",
         pain="tokens come slower than the GPU could make them",
     ),
     panel=Panel(shows=("host_gap_ratio", "host_gap_seconds_per_step")),
-)  # fmt: skip
+)

@@ -29,40 +29,47 @@ LIMIT = Limit(
     page=__doc__,
     engine=engine,
     evidence=(
-        "running_requests", "waiting_requests", "no_work_ratio", "batch_elasticity_ratio",
+        "running_requests",
+        "waiting_requests",
+        "no_work_ratio",
+        "batch_elasticity_ratio",
         "admission_room_ratio",
-    ),  # fmt: skip
+    ),
     binds_at=0.5,
     remedies=(
         "Send more traffic here, or run fewer replicas.",
         "If callers see low throughput, look at the client: concurrency, connection limits, "
         "the router's balance.",
     ),
-    wont_help=(
-        "A faster GPU, more replicas, or a larger KV cache: nothing is waiting for them.",
-    ),
+    wont_help=("A faster GPU, more replicas, or a larger KV cache: nothing is waiting for them.",),
     cases=(
         Case(
             "an idle engine is bound by demand",
             {
-                "batch_elasticity_ratio": 1.0, "admission_room_ratio": 1.0,
-                "no_work_ratio": 1.0, "waiting_share_ratio": 0.0,
+                "batch_elasticity_ratio": 1.0,
+                "admission_room_ratio": 1.0,
+                "no_work_ratio": 1.0,
+                "waiting_share_ratio": 0.0,
             },
             score=1.0,
         ),
         Case(
             "a batch that would grow for free, with room, is bound by demand",
             {
-                "batch_elasticity_ratio": 0.9, "admission_room_ratio": 1.0,
-                "no_work_ratio": 0.0, "waiting_share_ratio": 0.0,
+                "batch_elasticity_ratio": 0.9,
+                "admission_room_ratio": 1.0,
+                "no_work_ratio": 0.0,
+                "waiting_share_ratio": 0.0,
             },
             score=0.9,
         ),
         Case(
             "work that waits has demand enough, however idle the GPU",
             {
-                "batch_elasticity_ratio": 0.9, "admission_room_ratio": 1.0,
-                "no_work_ratio": 0.0, "waiting_share_ratio": 1.0,
+                "batch_elasticity_ratio": 0.9,
+                "admission_room_ratio": 1.0,
+                "no_work_ratio": 0.0,
+                "waiting_share_ratio": 1.0,
             },
             score=0.0,
             trap=True,
@@ -70,15 +77,20 @@ LIMIT = Limit(
         Case(
             "a full batch that nobody queues behind has no room for more load",
             {
-                "batch_elasticity_ratio": 0.9, "admission_room_ratio": 0.02,
-                "no_work_ratio": 0.0, "waiting_share_ratio": 0.0,
+                "batch_elasticity_ratio": 0.9,
+                "admission_room_ratio": 0.02,
+                "no_work_ratio": 0.0,
+                "waiting_share_ratio": 0.0,
             },
             score=0.02,
         ),
-    ),  # fmt: skip
+    ),
     alert=Alert(
-        after="6h", share=0.95, severity="info",
-        summary="has had more capacity than load", pain="",
+        after="6h",
+        share=0.95,
+        severity="info",
+        summary="has had more capacity than load",
+        pain="",
     ),
     panel=Panel(shows=("running_requests", "no_work_ratio")),
-)  # fmt: skip
+)

@@ -1,7 +1,7 @@
-"""The slowest of several peers sets the pace: one DP rank full beside an empty one, or one slow GPU.
+"""The slowest of several peers sets the pace: one full DP rank beside an empty one, a slow GPU.
 
-GPUs of one tensor-parallel group run in lockstep; a card with lower clocks holds up all. Ranks that
-share expert layers wait for the fullest.
+GPUs of one tensor-parallel group run in lockstep; a card with lower clocks holds up all. Ranks
+that share expert layers wait for the fullest.
 """
 
 from boundby.core.limit import Case, Limit, Panel

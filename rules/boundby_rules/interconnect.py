@@ -32,13 +32,16 @@ LIMIT = Limit(
     decode=decode,
     prefill=prefill,
     evidence=(
-        "interconnect_time_ratio", "pcie_tx_bytes_per_second", "nvlink_tx_bytes_per_second",
-        "dram_active_ratio", "tensor_active_ratio",
-    ),  # fmt: skip
+        "interconnect_time_ratio",
+        "pcie_tx_bytes_per_second",
+        "nvlink_tx_bytes_per_second",
+        "dram_active_ratio",
+        "tensor_active_ratio",
+    ),
     remedies=(
         "Lower tensor parallelism: fewer GPUs a replica and more replicas, if the model fits.",
         "Use GPUs joined by NVLink, or pipeline parallelism across slow links.",
-        "Check that peer-to-peer and the custom all-reduce are in use (NCCL_P2P_DISABLE, topology).",
+        "Check that peer-to-peer and the custom all-reduce are in use (NCCL_P2P_DISABLE).",
     ),
     wont_help=(
         "More HBM bandwidth or FLOP/s: GPUs wait for each other.",
@@ -57,8 +60,10 @@ LIMIT = Limit(
         ),
     ),
     alert=Alert(
-        after="10m", severity="warning", summary="spends its steps in collectives",
+        after="10m",
+        severity="warning",
+        summary="spends its steps in collectives",
         pain="GPUs wait for each other",
     ),
     panel=Panel(shows=("interconnect_time_ratio",)),
-)  # fmt: skip
+)

@@ -32,9 +32,12 @@ LIMIT = Limit(
     decode=decode,
     prefill=prefill,
     evidence=(
-        "kernel_latency_time_ratio", "decode_step_seconds", "batch_sequences",
-        "dram_active_ratio", "tensor_active_ratio",
-    ),  # fmt: skip
+        "kernel_latency_time_ratio",
+        "decode_step_seconds",
+        "batch_sequences",
+        "dram_active_ratio",
+        "tensor_active_ratio",
+    ),
     remedies=(
         "A larger batch: the fixed time is shared.",
         "Fewer GPUs a replica: each layer then does more in the same fixed time.",
@@ -56,4 +59,4 @@ LIMIT = Limit(
         ),
     ),
     panel=Panel(shows=("kernel_latency_time_ratio",)),
-)  # fmt: skip
+)

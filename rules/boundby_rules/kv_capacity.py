@@ -1,8 +1,8 @@
 """No KV blocks are left for the next request, so work waits or running requests are preempted.
 
 Weights and batch may have room to spare; the cache does not. A watermark, or a next prompt longer
-than what is free, holds the level well below 100 %. Look here before buying compute: the GPU can be
-half idle while this binds. A full cache that nobody queues behind is a cache well used.
+than what is free, holds the level well below 100 %. Look here before buying compute: the GPU can
+be half idle while this binds. A full cache that nobody queues behind is a cache well used.
 """
 
 from boundby.core.limit import Alert, Case, Limit, Panel
@@ -14,12 +14,14 @@ def engine(
     recomputed_ratio: float,
     *,
     churn: float = 0.15,
+    avoidable: float = 0.25,
 ) -> float:
     """What a fifth more cache would give: a larger batch, and less work done twice.
 
-    Some preemption goes with any full cache, whatever its size; beyond `churn` it is thrashing.
+    Some preemption goes with any full cache, whatever its size; beyond `churn` it is thrashing,
+    of which a fifth more cache takes away the `avoidable` part.
     """
-    thrash = max(0.0, recomputed_ratio - churn)
+    thrash = avoidable * max(0.0, recomputed_ratio - churn)
     return kv_blocked_ratio * min(1.0, max(0.0, batch_elasticity_ratio) + thrash)
 
 
@@ -30,12 +32,16 @@ LIMIT = Limit(
     page=__doc__,
     engine=engine,
     evidence=(
-        "kv_used_ratio", "waiting_requests", "preemptions_per_second", "running_requests",
-        "context_tokens_per_sequence", "recomputed_ratio",
-    ),  # fmt: skip
+        "kv_used_ratio",
+        "waiting_requests",
+        "preemptions_per_second",
+        "running_requests",
+        "context_tokens_per_sequence",
+        "recomputed_ratio",
+    ),
     remedies=(
         "Store the KV cache in FP8 (vLLM: --kv-cache-dtype fp8): twice the sequences at once.",
-        "Give the cache more of the GPU (vLLM: --gpu-memory-utilization), or lower --max-model-len.",
+        "Give the cache more of the GPU (vLLM: --gpu-memory-utilization).",
         "Quantise the weights: what they free becomes cache.",
         "Add a replica, or a GPU to the tensor-parallel group.",
     ),
@@ -56,20 +62,22 @@ LIMIT = Limit(
             trap=True,
         ),
         Case(
-            "long contexts fill the cache, but reading them already takes the step: a larger batch "
-            "would give little",
+            "long contexts fill the cache, but reading them already takes the step: a larger "
+            "batch would give little",
             {"kv_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.13, "recomputed_ratio": 0.1},
             score=0.13,
         ),
         Case(
-            "half of the work is done twice: thrashing binds whatever a larger batch would give",
-            {"kv_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.1, "recomputed_ratio": 0.55},
-            score=0.5,
+            "half of the work is done twice: what a larger cache would save of it counts",
+            {"kv_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.2, "recomputed_ratio": 0.55},
+            score=0.3,
         ),
-    ),  # fmt: skip
+    ),
     alert=Alert(
-        after="10m", severity="warning", summary="is out of KV cache blocks",
+        after="10m",
+        severity="warning",
+        summary="is out of KV cache blocks",
         pain="requests wait or are preempted",
     ),
     panel=Panel(shows=("kv_used_ratio", "preemptions_per_second")),
-)  # fmt: skip
+)

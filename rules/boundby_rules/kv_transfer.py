@@ -35,7 +35,8 @@ LIMIT = Limit(
         Case(
             "a queue that waits for transfers binds",
             {
-                "waiting_deferred_requests": 9.0, "waiting_requests": 10.0,
+                "waiting_deferred_requests": 9.0,
+                "waiting_requests": 10.0,
                 "prompt_tokens_transferred_per_second": 5000.0,
             },
             score=0.9,
@@ -43,12 +44,13 @@ LIMIT = Limit(
         Case(
             "deferred requests without any transfer wait for something else",
             {
-                "waiting_deferred_requests": 9.0, "waiting_requests": 10.0,
+                "waiting_deferred_requests": 9.0,
+                "waiting_requests": 10.0,
                 "prompt_tokens_transferred_per_second": 0.0,
             },
             score=0.0,
             trap=True,
         ),
-    ),  # fmt: skip
+    ),
     panel=Panel(shows=("waiting_deferred_requests",)),
 )

@@ -1,8 +1,8 @@
 """The memory interface is at its attainable rate: every step reads all weights and the whole KV.
 
 Decode is bound here almost always: its arithmetic intensity lies far left of the ridge point.
-SM activity reads 0.9 and "GPU utilisation" 100 % meanwhile; neither says compute. Whether weights or
-KV are read decides what helps: a larger batch shares the weights, not the KV.
+SM activity reads 0.9 and "GPU utilisation" 100 % meanwhile; neither says compute. Whether weights
+or KV are read decides what helps: a larger batch shares the weights, not the KV.
 """
 
 from boundby.core.limit import Alert, Case, Limit, Panel
@@ -32,12 +32,15 @@ LIMIT = Limit(
     decode=decode,
     prefill=prefill,
     evidence=(
-        "mbu_ratio", "dram_active_ratio", "memory_time_ratio",
-        "decode_arithmetic_intensity_flops_per_byte", "ridge_point_flops_per_byte",
+        "mbu_ratio",
+        "dram_active_ratio",
+        "memory_time_ratio",
+        "decode_arithmetic_intensity_flops_per_byte",
+        "ridge_point_flops_per_byte",
         "weight_bytes_ratio",
-    ),  # fmt: skip
+    ),
     remedies=(
-        "Larger batches, where weights are most of the bytes: they are read once for all sequences.",
+        "Larger batches, where weights are most of the bytes: one read serves all sequences.",
         "Quantise the weights (FP8, INT4), or the KV cache (FP8) where that is most of the bytes.",
         "Speculative decoding: several tokens for one read of the weights.",
         "A GPU with more bandwidth (H200 over H100 is 1.43 times), or more tensor parallelism.",
@@ -66,8 +69,10 @@ LIMIT = Limit(
         ),
     ),
     alert=Alert(
-        after="10m", severity="warning", summary="is saturated and bound by memory bandwidth",
+        after="10m",
+        severity="warning",
+        summary="is saturated and bound by memory bandwidth",
         pain="requests wait, and only fewer bytes or more bandwidth would help",
     ),
     panel=Panel(shows=("mbu_ratio", "dram_active_ratio", "weight_bytes_ratio")),
-)  # fmt: skip
+)

@@ -57,7 +57,8 @@ LIMIT = Limit(
         Case(
             "clocks held a fifth down all the time, in prefill, bind",
             {
-                "power_throttled_ratio": 1.0, "clock_loss_ratio": 1.0,
+                "power_throttled_ratio": 1.0,
+                "clock_loss_ratio": 1.0,
                 "engine_compute_elasticity_ratio": 0.9,
             },
             score=0.3,
@@ -65,16 +66,19 @@ LIMIT = Limit(
         Case(
             "98 % of the limit with clocks near full does not bind",
             {
-                "power_throttled_ratio": 0.85, "clock_loss_ratio": 0.14,
+                "power_throttled_ratio": 0.85,
+                "clock_loss_ratio": 0.14,
                 "engine_compute_elasticity_ratio": 0.95,
             },
             score=0.113,
             trap=True,
         ),
-    ),  # fmt: skip
+    ),
     alert=Alert(
-        after="15m", severity="warning", summary="is held down by its power limit",
+        after="15m",
+        severity="warning",
+        summary="is held down by its power limit",
         pain="prefill is slower than the GPU could be",
     ),
     panel=Panel(shows=("power_throttled_ratio", "clock_ratio")),
-)  # fmt: skip
+)

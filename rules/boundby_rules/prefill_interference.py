@@ -32,7 +32,9 @@ LIMIT = Limit(
             score=0.4,
             scope="decode",
         ),
-        Case("no prompts, no loss", {"decode_lost_to_prefill_ratio": 0.0}, score=0.0, scope="decode"),
+        Case(
+            "no prompts, no loss", {"decode_lost_to_prefill_ratio": 0.0}, score=0.0, scope="decode"
+        ),
     ),
     panel=Panel(shows=("decode_lost_to_prefill_ratio",)),
 )

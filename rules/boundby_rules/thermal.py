@@ -22,7 +22,9 @@ def decode(
 
 
 def prefill(
-    thermal_throttled_ratio: float, clock_loss_ratio: float, prefill_compute_elasticity_ratio: float
+    thermal_throttled_ratio: float,
+    clock_loss_ratio: float,
+    prefill_compute_elasticity_ratio: float,
 ) -> float:
     """What the lost clocks would give back in prefill steps."""
     return thermal_throttled_ratio * clock_loss_ratio * prefill_compute_elasticity_ratio
@@ -49,7 +51,8 @@ LIMIT = Limit(
         Case(
             "clocks halved by heat in prefill bind",
             {
-                "thermal_throttled_ratio": 1.0, "clock_loss_ratio": 1.0,
+                "thermal_throttled_ratio": 1.0,
+                "clock_loss_ratio": 1.0,
                 "engine_compute_elasticity_ratio": 0.99,
             },
             score=0.99,
@@ -57,15 +60,18 @@ LIMIT = Limit(
         Case(
             "a moment of thermal slowdown does not",
             {
-                "thermal_throttled_ratio": 0.05, "clock_loss_ratio": 0.3,
+                "thermal_throttled_ratio": 0.05,
+                "clock_loss_ratio": 0.3,
                 "engine_compute_elasticity_ratio": 0.99,
             },
             score=0.01485,
         ),
-    ),  # fmt: skip
+    ),
     alert=Alert(
-        after="5m", severity="critical", summary="is held down by heat",
+        after="5m",
+        severity="critical",
+        summary="is held down by heat",
         pain="the GPU runs below its clocks and may fail",
     ),
     panel=Panel(shows=("thermal_throttled_ratio", "clock_ratio", "temperature_celsius")),
-)  # fmt: skip
+)

@@ -30,12 +30,15 @@ LIMIT = Limit(
         "Raise --max-num-batched-tokens (SGLang: --chunked-prefill-size).",
         "If decoding suffers from it, keep it and move prefill to its own workers.",
     ),
-    wont_help=("More KV cache or batch slots: prompts wait for room in the step, not in the batch.",),
+    wont_help=(
+        "More KV cache or batch slots: prompts wait for room in the step, not in the batch.",
+    ),
     cases=(
         Case(
             "full chunks with half their time in launches bind",
             {
-                "budget_blocked_ratio": 1.0, "prefill_kernel_latency_elasticity_ratio": 0.3,
+                "budget_blocked_ratio": 1.0,
+                "prefill_kernel_latency_elasticity_ratio": 0.3,
                 "prefill_cpu_scheduling_elasticity_ratio": 0.2,
             },
             score=0.5,
@@ -43,7 +46,8 @@ LIMIT = Limit(
         Case(
             "full chunks that the arithmetic fills do not",
             {
-                "budget_blocked_ratio": 1.0, "prefill_kernel_latency_elasticity_ratio": 0.01,
+                "budget_blocked_ratio": 1.0,
+                "prefill_kernel_latency_elasticity_ratio": 0.01,
                 "prefill_cpu_scheduling_elasticity_ratio": 0.0,
             },
             score=0.01,
@@ -52,11 +56,12 @@ LIMIT = Limit(
         Case(
             "chunks far below the budget do not",
             {
-                "budget_blocked_ratio": 0.0, "prefill_kernel_latency_elasticity_ratio": 0.3,
+                "budget_blocked_ratio": 0.0,
+                "prefill_kernel_latency_elasticity_ratio": 0.3,
                 "prefill_cpu_scheduling_elasticity_ratio": 0.3,
             },
             score=0.0,
         ),
-    ),  # fmt: skip
+    ),
     panel=Panel(shows=("prefill_step_tokens",)),
 )

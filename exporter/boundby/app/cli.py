@@ -18,7 +18,7 @@ from typing import Any
 
 from boundby import __version__
 from boundby.app import live
-from boundby.app.config import KINDS, LISTEN, Settings, SettingsError, load
+from boundby.app.config import KINDS, LISTEN, PLACE, Settings, SettingsError, load
 from boundby.app.replay import replay
 from boundby.app.wiring import all_limits, options
 from boundby.core.limit import Limit
@@ -79,10 +79,8 @@ def _load(args: argparse.Namespace, limits: Sequence[Limit]) -> Settings:
 
 def _need_engine(settings: Settings) -> None:
     if not settings.engine.url:
-        raise SettingsError(
-            "the settings",
-            [("engine.url", "not set; say --engine http://HOST:8000 or put it in the file")],
-        )
+        problem = "not set; say --engine http://HOST:8000 or put it in the file"
+        raise SettingsError(PLACE, [("engine.url", problem)])
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -187,7 +185,9 @@ def parser() -> argparse.ArgumentParser:
     run = command("run", "watch an engine and serve metrics, report and page", _run)
     _settings_flags(run)
     run.add_argument("--listen", metavar="ADDR:PORT", help=f"where to serve (default {LISTEN})")
-    demo = command("demo", "the same on a simulated engine and GPU that walk through limits", _demo)
+    demo = command(
+        "demo", "the same on a simulated engine and GPU that walk through limits", _demo
+    )
     demo.add_argument("--listen", metavar="ADDR:PORT", help=f"where to serve (default {LISTEN})")
     demo.add_argument("--seconds", type=float, metavar="N", help="stop after so long")
     once = command("once", "one diagnosis", _once)

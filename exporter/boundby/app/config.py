@@ -22,6 +22,9 @@ from boundby.core.setup import GpuIdentity, Setup
 LISTEN = "127.0.0.1:9877"
 """Where we listen: loopback, on a port that no listed exporter has."""
 
+PLACE = "the settings"
+"""What a mistake is in when no file is named."""
+
 PREFIX = "BOUNDBY_"
 
 LARGEST_CONFIG = 4 * 2**20
@@ -175,17 +178,17 @@ def read_config(path: Path) -> Mapping[str, Any]:
     file = path / "config.json" if path.is_dir() else path
     try:
         if file.stat().st_size > LARGEST_CONFIG:
-            raise SettingsError("settings", [("model.config", f"{file} is too large to be one")])
+            raise SettingsError(PLACE, [("model.config", f"{file} is too large to be one")])
         config = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         problem = f"{file} cannot be read ({error.strerror})"
-        raise SettingsError("settings", [("model.config", problem)]) from error
+        raise SettingsError(PLACE, [("model.config", problem)]) from error
     except (ValueError, RecursionError) as error:
         problem = f"{file} is not JSON ({error}); is it the model's config.json?"
-        raise SettingsError("settings", [("model.config", problem)]) from error
+        raise SettingsError(PLACE, [("model.config", problem)]) from error
     if not isinstance(config, dict):
         problem = f"{file} holds no JSON object; is it the model's config.json?"
-        raise SettingsError("settings", [("model.config", problem)])
+        raise SettingsError(PLACE, [("model.config", problem)])
     return config
 
 
@@ -215,9 +218,7 @@ def _mistake(problem: Mapping[str, Any]) -> tuple[str, str]:
     return key, f"{problem['input']!r}: {message[:1].lower()}{message[1:]}"
 
 
-def _limit_mistakes(
-    limits: Mapping[str, Any], known: Sequence[Limit]
-) -> list[tuple[str, str]]:
+def _limit_mistakes(limits: Mapping[str, Any], known: Sequence[Limit]) -> list[tuple[str, str]]:
     out = []
     named = {limit.name: limit for limit in known}
     for name, value in limits.items():
@@ -295,7 +296,7 @@ def load(
     flags: Mapping[str, Any] | None = None,
 ) -> Settings:
     """Read settings from everywhere; raises SettingsError with every mistake."""
-    place = str(file) if file else "the settings"
+    place = str(file) if file else PLACE
     given: dict[str, Any] = {}
     if file is not None:
         try:

@@ -218,7 +218,9 @@ async def record(
                 else:
                     writer.write(t, source, given.body)
 
-            beats = None if seconds is None else max(1, int(seconds / settings.watch.beat_seconds) + 1)
+            beats = (
+                None if seconds is None else max(1, int(seconds / settings.watch.beat_seconds) + 1)
+            )
             try:
                 await _loop(wired, settings, lambda _: None, keep).run(beats)
             except asyncio.CancelledError:

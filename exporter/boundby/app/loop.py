@@ -2,7 +2,8 @@
 
 Sources are read concurrently and each within its deadline. One that is still busy from the beat
 before is not asked again; it shows as down with its age. A source that fails darkens its own facts
-and nothing else. Nothing that judging or rendering raises ends the loop: it shows as source `judge`.
+and nothing else. Nothing that judging or rendering raises ends the loop: it shows as source
+`judge`.
 """
 
 import asyncio

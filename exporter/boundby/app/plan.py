@@ -6,7 +6,7 @@ Exit 0; 2 with one line on stderr for anything that cannot be planned.
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ from typing import Any
 from boundby.app.plan_models import ModelError, load
 from boundby.app.plan_picture import PictureError, draw
 from boundby.app.plan_table import as_json, as_text, example_text
+from boundby.core.cost.deployed import read_formats
 from boundby.core.cost.duration import IDEAL
 from boundby.core.cost.example import figures
 from boundby.core.cost.fields import ConfigError
-from boundby.core.cost.formats import Formats, read_formats
-from boundby.core.cost.pace import ATTAINABLE, MEMORY_RATIO
+from boundby.core.cost.pace import MEMORY_RATIO, attainable
 from boundby.core.cost.plan import Deployment, Plan, plan
 from boundby.core.cost.reading import read_shape
 from boundby.core.cost.step import Parallel
@@ -64,6 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kv", help="dtype of the KV cache; default: 16 bits")
     parser.add_argument(
         "--attainable", action="store_true", help="measured efficiencies and fixed times"
+    )
+    parser.add_argument(
+        "--engine", choices=("vllm", "sglang", "trtllm"), help="whose fixed times (default: vllm)"
     )
     parser.add_argument("--what-if", action="store_true", help="set formats and GPUs side by side")
     parser.add_argument("--picture", type=Path, help="write the roofline to FILE.svg or FILE.png")
@@ -123,18 +126,15 @@ def _deployment(args: argparse.Namespace) -> tuple[str, Deployment]:
         )
         raise PlanError(msg)
     name, config = load(args.model)
+    shape = read_shape(config)
     return name, Deployment(
-        shape=read_shape(config),
-        formats=_formats(config, args.weights, args.kv),
+        shape=shape,
+        formats=read_formats(config, shape, args.weights, args.kv),
         gpu=gpu,
         parallel=Parallel(tensor=args.tensor, pipeline=args.pipeline, expert=args.expert),
-        pace=ATTAINABLE if args.attainable else IDEAL,
+        pace=attainable(gpu, args.engine) if args.attainable else IDEAL,
         memory_ratio=MEMORY_RATIO if args.attainable else 1.0,
     )
-
-
-def _formats(config: Mapping[str, Any], weights: str | None, kv: str | None) -> Formats:
-    return read_formats(config, weights, kv)
 
 
 def _plan(deployment: Deployment, args: argparse.Namespace) -> Plan:
@@ -151,7 +151,7 @@ def _variants(deployment: Deployment, args: argparse.Namespace) -> Iterator[tupl
         (None, "fp8"),
         ("fp8", "fp8"),
     ):
-        formats = _formats(config, weights or args.weights, kv or args.kv)
+        formats = read_formats(config, deployment.shape, weights or args.weights, kv or args.kv)
         if formats == deployment.formats:
             continue
         words = [f"{weights} weights"] if weights else []
@@ -160,7 +160,8 @@ def _variants(deployment: Deployment, args: argparse.Namespace) -> Iterator[tupl
     for key in ("a100-sxm4-80", "h100-sxm", "h200-sxm", "b200", "l40s", "mi300x"):
         gpu = find(key)
         if gpu and gpu != deployment.gpu:
-            yield key, _plan(replace(deployment, gpu=gpu), args)
+            pace = attainable(gpu, args.engine) if args.attainable else IDEAL
+            yield key, _plan(replace(deployment, gpu=gpu, pace=pace), args)
 
 
 def _title(name: str, deployment: Deployment, args: argparse.Namespace) -> list[str]:

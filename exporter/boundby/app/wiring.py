@@ -164,9 +164,7 @@ def board(settings: Settings, limits: tuple[Limit, ...]) -> Board:
     )
 
 
-def wire(
-    settings: Settings, session: aiohttp.ClientSession, limits: tuple[Limit, ...]
-) -> Wired:
+def wire(settings: Settings, session: aiohttp.ClientSession, limits: tuple[Limit, ...]) -> Wired:
     """Build feeds and watch; raises SettingsError or OSError for what the settings name."""
     setup = settings.setup()
     notes: list[str] = []
@@ -215,9 +213,7 @@ def _nvml(settings: Settings, setup: Setup, feeds: list[Feed], notes: list[str])
     except ImportError as error:
         notes.append(f"nvml: not available ({error})")
         return
-    source = nvml.NvmlSource(
-        deadline_seconds=settings.gpu.timeout_seconds, gpm=settings.gpu.gpm
-    )
+    source = nvml.NvmlSource(deadline_seconds=settings.gpu.timeout_seconds, gpm=settings.gpu.gpm)
     feeds.append(
         NvmlFeed(source, nvml.to_body, setup, deadline_seconds=settings.gpu.timeout_seconds + 0.5)
     )

@@ -36,6 +36,9 @@ PRIORS = (
 peak bytes/s (0.75 to 0.92), seconds a layer (60 to 90 us is the additive gap of served models to
 their roofline), seconds a collective (8 to 20 us), attainable share of the link's bytes/s."""
 
+PCIE_PRIORS = (*PRIORS[:4], Prior(0.70, 0.40))
+"""The same over PCIe, where switches, bridges and root ports make the link's share a wide guess."""
+
 COMPUTE, MEMORY, LAYER, COLLECTIVE, LINK = range(5)
 
 IMPROVEMENT = 1.2
@@ -94,9 +97,9 @@ SIGNS = (-1.0, -1.0, 1.0, 1.0, -1.0)
 """Whether more of an efficiency lengthens (+) or shortens (-) its part of a step."""
 
 
-def fit(equations: Sequence[Equation], rounds: int = 4) -> Fit:
+def fit(equations: Sequence[Equation], priors: Sequence[Prior] = PRIORS, rounds: int = 4) -> Fit:
     """Fit the efficiencies to the equations; without any, the priors are the answer."""
-    start = [math.log(prior.median) for prior in PRIORS]
+    start = [math.log(prior.median) for prior in priors]
     x = list(start)
     size = len(x)
     precision = [[0.0] * size for _ in range(size)]
@@ -105,7 +108,7 @@ def fit(equations: Sequence[Equation], rounds: int = 4) -> Fit:
         theta = [math.exp(value) for value in x]
         precision = [[0.0] * size for _ in range(size)]
         gradient = [0.0] * size
-        for index, prior in enumerate(PRIORS):
+        for index, prior in enumerate(priors):
             precision[index][index] = prior.spread**-2
             gradient[index] = (start[index] - x[index]) / prior.spread**2
         misfit = 0.0
@@ -228,7 +231,9 @@ def shares(steps: Sequence[Counted], theta: Sequence[float], gap_seconds: float)
         fixed_ratio=fixed / total if total > 0 else 0.0,
         weight_ratio=weight_seconds / spent["memory"] if spent["memory"] > 0 else 0.0,
         decode_step_seconds=lengths["decode"] / weights["decode"] if weights["decode"] else None,
-        prefill_step_seconds=lengths["prefill"] / weights["prefill"] if weights["prefill"] else None,
+        prefill_step_seconds=lengths["prefill"] / weights["prefill"]
+        if weights["prefill"]
+        else None,
     )
 
 

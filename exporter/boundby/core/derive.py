@@ -114,8 +114,9 @@ def picture(
     facts["still_seconds"] = still_seconds
     facts["running_last_requests"] = span.last.get("running_requests", 0.0)
     facts["usual_gap_seconds"] = _number(facts, "itl_mean_seconds", 0.1)
-    facts["gpu_working_ratio"] = (
-        _number(facts, "engine_active_ratio", _number(facts, "gpu_busy_ratio", 0.0))
+    facts["usual_prefill_seconds"] = _prefill_seconds(span)
+    facts["gpu_working_ratio"] = _number(
+        facts, "engine_active_ratio", _number(facts, "gpu_busy_ratio", 0.0)
     )
     price, why = price_list.of(setup, gpu)
     found = None
@@ -138,14 +139,18 @@ def picture(
     )
 
 
+def _prefill_seconds(span: Span) -> float:
+    """Mean length of a prefill in the span, 0 where the page does not say."""
+    grown = span.grown.get("prefill_seconds")
+    return grown.sum / grown.count if grown is not None and grown.count > 0 else 0.0
+
+
 def _number(facts: Mapping[str, Value], name: str, default: float) -> float:
     value = facts.get(name)
     return value if isinstance(value, float) else default
 
 
-def _observed(
-    span: Span, engine: EngineFacts, facts: Mapping[str, Value], tier: str
-) -> Observed:
+def _observed(span: Span, engine: EngineFacts, facts: Mapping[str, Value], tier: str) -> Observed:
     if engine.load is None:
         msg = "an engine without a load has nothing to observe"
         raise ValueError(msg)
@@ -240,6 +245,7 @@ def _admission(engine: EngineFacts, facts: dict[str, Value]) -> None:
         facts["slots_used_ratio"] = 0.0
     if "kv_used_ratio" not in facts and "batch_sequences" in facts:
         facts["kv_used_ratio"] = 0.0
+        facts["kv_upper_ratio"] = 0.0
     capacity = facts.get("kv_capacity_tokens")
     used = facts.get("kv_used_ratio")
     mean = engine.prompt_mean_tokens
@@ -268,9 +274,7 @@ def _time(found: Estimate | None, facts: Mapping[str, Value]) -> dict[str, float
     }  # fmt: skip
 
 
-def _missing(
-    facts: Mapping[str, Value], setup: Setup, tier: str, why: str
-) -> tuple[Missing, ...]:
+def _missing(facts: Mapping[str, Value], setup: Setup, tier: str, why: str) -> tuple[Missing, ...]:
     out: list[Missing] = []
     if tier == "engine":
         out.append(

@@ -4,7 +4,7 @@ Every fact is a number or absent; `reasons` says for each absent one why, and wh
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from boundby.core.setup import Setup
@@ -19,6 +19,18 @@ WAITING_HIGH = 0.8
 
 FLAT = 0.97
 """Lowest over highest batch in a span that counts as flat."""
+
+AT_CAP = 0.6
+"""Share of reads beside a queue that must be at the highest batch seen, for it to be the cap."""
+
+SHARED_PREFIX = 0.2
+"""Prefix hits from which sequences are taken to share blocks."""
+
+SHARED_CONTEXT = 1.3
+"""Whole prompts over the blocks held for each sequence from which blocks must be shared."""
+
+FEWEST = 5
+"""Reads below which no plateau is spoken of."""
 
 KV_PLATEAU = 0.9
 """KV use from which a flat batch is put down to the cache and not to a cap."""
@@ -81,11 +93,15 @@ def _queue(span: Span, facts: dict[str, float]) -> None:
             if value <= 0 and (index >= len(waiting) or waiting[index] <= 0)
         )
         facts["no_work_ratio"] = idle / len(running)
-        late = running[len(running) // 2 :]
-        facts["running_late_requests"] = math.fsum(late) / len(late)
+        facts["running_upper_requests"] = upper(running)
     if waiting:
         facts["waiting_share_ratio"] = sum(1 for value in waiting if value > 0) / len(waiting)
         facts["waiting_last_requests"] = waiting[-1]
+
+
+def upper(values: Sequence[float]) -> float:
+    """The upper quartile."""
+    return sorted(values)[(3 * len(values)) // 4 - (len(values) % 4 == 0)]
 
 
 def _rates(span: Span, facts: dict[str, float]) -> None:
@@ -101,6 +117,7 @@ def _cache(span: Span, facts: dict[str, float]) -> None:
     used = span.mean.get("kv_used_ratio")
     if used is not None:
         facts["kv_used_ratio"] = used
+        facts["kv_upper_ratio"] = upper(span.series.get("kv_used_ratio", (used,)))
         facts["kv_used_high_ratio"] = span.high["kv_used_ratio"]
         facts["kv_used_low_ratio"] = span.low["kv_used_ratio"]
     capacity = span.last.get("kv_capacity_tokens")
@@ -136,8 +153,9 @@ def _caps(
     if slots is not None:
         facts["batch_slots_sequences"] = slots
         origins["batch_slots_sequences"] = origin
-        # The fullest half of the reads: a batch that keeps touching its cap is at its cap.
-        facts["slots_used_ratio"] = facts.get("batch_sequences", 0.0) / slots
+        # The upper quarter: between a sequence that ends and the next that joins the batch is
+        # below its cap for a moment, which reads now and then catch.
+        facts["slots_used_ratio"] = facts.get("running_upper_requests", 0.0) / slots
     else:
         reasons["batch_slots_sequences"] = (
             "vLLM does not export max_num_seqs, and the batch has not been seen at a plateau; "
@@ -160,16 +178,22 @@ def _slots(span: Span, setup: Setup, facts: dict[str, float]) -> tuple[float | N
     own = span.last.get("batch_slots_sequences")
     if own:
         return own, "the engine's page"
-    high, low = facts.get("running_high_requests", 0.0), facts.get("running_low_requests", 0.0)
+    running = span.series.get("running_requests", ())
+    waiting = span.series.get("waiting_requests", ())
+    beside = [r for r, w in zip(running, waiting, strict=False) if w > 0]
+    if not beside or span.samples < FEWEST:
+        return None, ""
+    high = max(running)
+    at_cap = sum(1 for r in beside if r >= FLAT * high) / len(beside)
     kv = facts.get("kv_used_high_ratio")
-    # One sequence alone is no plateau: a first chunk of a long prompt looks the same.
+    # One sequence alone is no plateau: the first chunk of a long prompt looks the same.
     if (
         high > 1
-        and low >= FLAT * high - 1
-        and facts.get("waiting_share_ratio", 0.0) >= WAITING_HIGH
+        and at_cap >= AT_CAP
+        and min(beside) >= 0.8 * high - 1
+        and len(beside) >= WAITING_HIGH * len(running)
         and (kv is None or kv < KV_PLATEAU)
         and not facts.get("preemptions_per_second")
-        and span.samples >= 5  # noqa: PLR2004
     ):
         return high, f"inferred: the batch stays at {high:.0f} while work waits"
     return None, ""
@@ -220,15 +244,26 @@ def _load(span: Span, facts: dict[str, float], computed: float) -> tuple[Load | 
     context = facts.get("context_tokens_per_sequence")
     lengths = span.grown.get("request_prompt_tokens")
     mean = computed / begun if begun > 0 else 0.0
+    asked = span.rise.get("prompt_tokens_total", computed)
+    outputs = span.grown.get("request_generation_tokens")
+    whole = (
+        lengths.sum / lengths.count
+        if lengths and lengths.count
+        else asked / begun
+        if begun > 0
+        else mean
+    ) + (outputs.sum / outputs.count / 2 if outputs and outputs.count else 0.0)
     if context is None:
-        outputs = span.grown.get("request_generation_tokens")
-        context = (lengths.sum / lengths.count if lengths and lengths.count else mean) + (
-            outputs.sum / outputs.count / 2 if outputs and outputs.count else 0.0
-        )
+        context = whole
+    elif facts.get("prefix_hit_ratio", 0.0) >= SHARED_PREFIX or whole > SHARED_CONTEXT * context:
+        # Blocks that sequences share are held once and read by each of them.
+        context = max(context, whole)
     steps = span.grown.get("step_tokens")
     return (
         Load(
-            running=facts.get("batch_sequences", 0.0) or facts.get("running_high_requests", 0.0) or 1.0,
+            running=facts.get("batch_sequences", 0.0)
+            or facts.get("running_high_requests", 0.0)
+            or 1.0,
             running_high=facts.get("running_high_requests", 0.0),
             decode_tokens=max(0.0, made - begun),
             first_tokens=begun,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from boundby.core.balance import (
     LOG_IMPROVEMENT,
     MEMORY,
+    PCIE_PRIORS,
     PRIORS,
     RESOURCES,
     Counted,
@@ -31,16 +32,22 @@ BUSY_SPREAD = {"counters": 0.01, "nvml": 0.03, "engine": 0.15}
 TENSOR_SPREAD = 0.15
 """Relative deviation of FLOPs worked out from the tensor pipes' activity."""
 
-BYTES_RANGE = (0.75, 3.0)
+BYTES_RANGE = (0.75, 6.0)
 """Measured over modelled bytes within which the measurement corrects the model."""
+
+DECODE_LED = 0.5
+"""Share of modelled bytes in steps that mostly decode from which the two can be compared."""
+
+DRAM_BUSY = 0.35
+"""DRAM activity from which more bytes than modelled are no matter of a prefill's activations."""
 
 BYTES_EXPLAINED = 1.4
 """Measured over modelled bytes from which it is said that the model explains too few of them."""
 
-HOST_FIXED = 0.6
+HOST_FIXED = 0.5
 """Share of a step's host time that does not grow with the batch (launches, the loop itself)."""
 
-LAUNCH_BOUND = (0.1, 0.4)
+LAUNCH_BOUND = (0.15, 0.4)
 """Host gap, as a share of time, from which it may be launch-bound, and where that is as likely."""
 
 SLOW_STEP = 1.05
@@ -78,6 +85,7 @@ class Estimate:
     gap_ratio: float | None
     gap_seconds: float
     batch_elasticity: float
+    launch_bound: float
     time: Mapping[str, float]
     signals: Mapping[str, float]
     plain_decode_seconds: float | None = None
@@ -97,7 +105,7 @@ def estimate(seen: Observed, price: Prices) -> Estimate | None:
     busy, gap, gap_ratio = _busy(seen, steps, works, notes)
     counted = _count(steps, works, None)
     equation = Equation(counted, busy, BUSY_SPREAD[seen.tier])
-    fitted = fit((equation,))
+    fitted = fit((equation,), PCIE_PRIORS if price.over_pcie else PRIORS)
     mixed = _decode_share(seen, counted, fitted, gap)
     counted = _count(steps, works, mixed)
     found = _launching(shares(counted, fitted.theta, gap), gap_ratio)
@@ -108,6 +116,7 @@ def estimate(seen: Observed, price: Prices) -> Estimate | None:
         gap_ratio=gap_ratio,
         gap_seconds=gap,
         batch_elasticity=_batch_elasticity(seen, price, steps, fitted, gap, bytes_ratio),
+        launch_bound=_launch_weight(gap_ratio),
         time=_time(seen, found, gap_ratio),
         signals=_signals(seen, price, steps, works, found, fitted, gap, bytes_ratio),
         plain_decode_seconds=_plain(steps, works, fitted, gap),
@@ -123,10 +132,9 @@ def _launching(found: Shares, gap_ratio: float | None) -> Shares:
     that runs ahead of the GPU but is slower than it. Counters cannot tell the two apart; in the
     second only host time matters. The larger the gap, the likelier that one.
     """
-    if gap_ratio is None or gap_ratio <= LAUNCH_BOUND[0]:
+    weight = 0.5 * _launch_weight(gap_ratio)
+    if weight <= 0:
         return found
-    low, high = LAUNCH_BOUND
-    weight = 0.5 * min(1.0, (gap_ratio - low) / (high - low))
 
     def blend(table: dict[str, float]) -> dict[str, float]:
         return {
@@ -140,6 +148,14 @@ def _launching(found: Shares, gap_ratio: float | None) -> Shares:
         decode=blend(found.decode),
         prefill=blend(found.prefill),
     )
+
+
+def _launch_weight(gap_ratio: float | None) -> float:
+    """How likely a gap is to be that of a host that only launches, over an even chance."""
+    if gap_ratio is None:
+        return 0.0
+    low, high = LAUNCH_BOUND
+    return min(1.0, max(0.0, (gap_ratio - low) / (high - low)))
 
 
 def _work(seen: Observed, price: Prices, kind: StepClass, growth: float = 1.0) -> Work:
@@ -157,18 +173,14 @@ def _work(seen: Observed, price: Prices, kind: StepClass, growth: float = 1.0) -
     )
 
 
-def _by_tensor(
-    seen: Observed, price: Prices, steps: StepMix, notes: list[str]
-) -> StepMix:
+def _by_tensor(seen: Observed, price: Prices, steps: StepMix, notes: list[str]) -> StepMix:
     """Correct the prompt tokens computed by the arithmetic that the tensor pipes really did."""
     if seen.tensor_active_ratio is None or steps.prefill_tokens <= 0:
         return steps
     measured = (
         seen.tensor_active_ratio * seen.clock_ratio * price.peak_flops_per_second * seen.seconds
     )
-    whole = math.fsum(
-        kind.count * _work(seen, price, kind).flops for kind in steps.classes
-    )
+    whole = math.fsum(kind.count * _work(seen, price, kind).flops for kind in steps.classes)
     plain = math.fsum(
         kind.count * _work(seen, price, StepClass(kind.count, kind.decode_sequences, 0.0)).flops
         for kind in steps.classes
@@ -208,7 +220,8 @@ def _by_dram(
         for kind, one in zip(steps.classes, works, strict=True)
         if kind.prefill_tokens <= kind.decode_sequences
     )
-    if not BYTES_RANGE[0] <= ratio <= BYTES_RANGE[1] or plain < 0.5 * modelled:
+    led = plain >= DECODE_LED * modelled or (ratio > 1 and seen.dram_active_ratio >= DRAM_BUSY)
+    if not BYTES_RANGE[0] <= ratio <= BYTES_RANGE[1] or not led:
         return list(works), ratio
     if ratio > BYTES_EXPLAINED:
         notes.append(
@@ -256,21 +269,17 @@ def _busy(
     return expected, gap / steps.steps, None
 
 
-def _count(
-    steps: StepMix, works: Sequence[Work], mixed: float | None
-) -> list[Counted]:
+def _count(steps: StepMix, works: Sequence[Work], mixed: float | None) -> list[Counted]:
     """Weigh each class for the scopes; `mixed` is the share of decoding done beside prompts."""
-    plain = math.fsum(
-        k.count * k.decode_sequences for k in steps.classes if k.prefill_tokens <= 0
-    )
+    plain = math.fsum(k.count * k.decode_sequences for k in steps.classes if k.prefill_tokens <= 0)
     beside = math.fsum(k.count * k.decode_sequences for k in steps.classes if k.prefill_tokens > 0)
     out = []
     for kind, one in zip(steps.classes, works, strict=True):
         weight = kind.count * kind.decode_sequences
         if mixed is not None and plain > 0 and beside > 0:
-            weight *= (
-                (1 - mixed) / plain if kind.prefill_tokens <= 0 else mixed / beside
-            ) * (plain + beside)
+            weight *= ((1 - mixed) / plain if kind.prefill_tokens <= 0 else mixed / beside) * (
+                plain + beside
+            )
         prefills = 0 < kind.prefill_tokens >= kind.decode_sequences
         out.append(
             Counted(
@@ -307,9 +316,7 @@ def _decode_share(
     return (told + counts) / 2 if abs(told - counts) < 0.15 else told  # noqa: PLR2004
 
 
-def _plain(
-    steps: StepMix, works: Sequence[Work], fitted: Fit, gap: float
-) -> float | None:
+def _plain(steps: StepMix, works: Sequence[Work], fitted: Fit, gap: float) -> float | None:
     """Seconds of a step that only decodes, as fitted."""
     rows = [
         (k.count, w)
@@ -393,7 +400,11 @@ def _signals(
         b = math.fsum(steps.classes[i].count * works[i].bytes for i in chosen)
         if b > 0:
             out[f"{phase}_arithmetic_intensity_flops_per_byte"] = f / b
-        if phase == "decode" and chosen and (n := math.fsum(steps.classes[i].count for i in chosen)):
+        if (
+            phase == "decode"
+            and chosen
+            and (n := math.fsum(steps.classes[i].count for i in chosen))
+        ):
             out["decode_step_floor_seconds"] = (
                 math.fsum(
                     steps.classes[i].count * math.fsum(max(g) for g in works[i].groups)
@@ -404,9 +415,7 @@ def _signals(
     return out
 
 
-def _spread(
-    counted: Sequence[Counted], fitted: Fit
-) -> dict[tuple[str, str, str], float]:
+def _spread(counted: Sequence[Counted], fitted: Fit) -> dict[tuple[str, str, str], float]:
     """Deviation of the difference of two resources' shares, by scope, to first order."""
     out: dict[tuple[str, str, str], float] = {}
     for scope in ("engine", "decode", "prefill"):

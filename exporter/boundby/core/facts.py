@@ -27,7 +27,9 @@ ENGINE_FACTS = _table(
     Fact("running_requests", "gauge", "Requests in the running batch."),
     Fact("waiting_requests", "gauge", "Requests waiting to be scheduled, for any reason."),
     Fact("waiting_capacity_requests", "gauge", "Requests waiting because capacity is short."),
-    Fact("waiting_deferred_requests", "gauge", "Requests waiting on something else (KV, grammar)."),
+    Fact(
+        "waiting_deferred_requests", "gauge", "Requests waiting on something else (KV, grammar)."
+    ),
     Fact("swapped_requests", "gauge", "Requests swapped out to host memory (vLLM V0)."),
     Fact("kv_used_ratio", "gauge", "KV cache in use over all of it, 0 to 1."),
     Fact("kv_used_tokens", "gauge", "Tokens held in the KV cache, where the engine says."),
@@ -80,7 +82,9 @@ ENGINE_FACTS = _table(
 
 GPU_FACTS = _table(
     Fact("gpu_busy_ratio", "gauge", "Share of time any kernel ran (GPU utilisation)."),
-    Fact("engine_active_ratio", "gauge", "Share of cycles the graphics/compute engine was active."),
+    Fact(
+        "engine_active_ratio", "gauge", "Share of cycles the graphics/compute engine was active."
+    ),
     Fact("sm_active_ratio", "gauge", "Share of cycles an SM held at least one warp, SM average."),
     Fact("sm_occupancy_ratio", "gauge", "Resident warps over the most an SM may hold."),
     Fact("tensor_active_ratio", "gauge", "Share of cycles the tensor pipes were active."),
@@ -88,7 +92,11 @@ GPU_FACTS = _table(
     Fact("fp16_active_ratio", "gauge", "Share of cycles the FP16 pipe was active."),
     Fact("fp64_active_ratio", "gauge", "Share of cycles the FP64 pipe was active."),
     Fact("dram_active_ratio", "gauge", "Share of cycles the memory interface moved data."),
-    Fact("memory_copy_busy_ratio", "gauge", "NVML memory utilisation: share of time reading/writing."),
+    Fact(
+        "memory_copy_busy_ratio",
+        "gauge",
+        "NVML memory utilisation: share of time reading/writing.",
+    ),
     Fact("sm_clock_hertz", "gauge", "SM clock now."),
     Fact("memory_clock_hertz", "gauge", "Memory clock now."),
     Fact("max_sm_clock_hertz", "gauge", "Highest SM clock the device allows."),
@@ -134,7 +142,9 @@ HOST_FACTS = _table(
     Fact("api_server_cpu_seconds_total", "counter", "CPU seconds of the API server process."),
     Fact("api_server_busiest_thread_cpu_seconds_total", "counter", "Of its busiest thread."),
     Fact("worker_cpu_seconds_total", "counter", "CPU seconds of the workers together."),
-    Fact("engine_core_run_queue_seconds_total", "counter", "Time it was runnable but not running."),
+    Fact(
+        "engine_core_run_queue_seconds_total", "counter", "Time it was runnable but not running."
+    ),
     Fact("api_server_run_queue_seconds_total", "counter", "The same of the API server."),
     Fact("context_switches_total", "counter", "Involuntary context switches of the engine core."),
     Fact("engine_command", "info", "The engine's command line, secrets removed."),

@@ -73,7 +73,11 @@ class Formula:
                 msg = f"no such knob {knob!r}; {self.name} has: {have or 'none'}"
                 raise FormulaError(msg)
         return type(self)(
-            self.name, self.says, self.needs, MappingProxyType({**self.knobs, **knobs}), self.compute
+            self.name,
+            self.says,
+            self.needs,
+            MappingProxyType({**self.knobs, **knobs}),
+            self.compute,
         )
 
     def __call__(self, book: "Book") -> Value:

@@ -6,7 +6,10 @@ Ratios are means over the GPUs that are ours; `lowest` and `highest` ones show a
 import math
 from collections.abc import Mapping, Sequence
 
-from boundby.core.hardware import Gpu
+from boundby.core.hardware import Gpu, find
+from boundby.core.parts import GpuPart
+from boundby.core.report import GpuReport
+from boundby.core.setup import Setup
 from boundby.core.window import Span
 
 POWER_REASONS = 0x4 | 0x8 | 0x80
@@ -50,6 +53,27 @@ def gpu_facts(spans: Mapping[str, Span], gpu: Gpu | None) -> dict[str, float]:
         facts["busy_lowest_ratio"], facts["busy_highest_ratio"] = min(busy), max(busy)
     _clocks(list(spans.values()), gpu, facts)
     return facts
+
+
+def gpu_report(part: GpuPart, span: Span, setup: Setup) -> GpuReport:
+    """What is concluded of one GPU: its activity, its ridge point and its operational intensity.
+
+    Operational intensity is the FLOPs that the tensor pipes' activity stands for over the bytes
+    that the memory interface's stands for, both at the clocks of the span.
+    """
+    signals = {name: value for name, value in span.mean.items() if name in RATIOS}
+    kind = find(part.name, part.gauges.get("memory_total_bytes")) if part.name else None
+    if kind is not None:
+        clock = span.mean.get("sm_clock_hertz")
+        top = span.last.get("max_sm_clock_hertz") or kind.max_sm_clock_hertz
+        scale = min(1.0, clock / top) if clock and top else 1.0
+        peak = kind.best_peak_flops(setup.weights_dtype or "bf16") * scale
+        ridge = peak / kind.memory_bytes_per_second
+        signals["ridge_point_flops_per_byte"] = ridge
+        tensor, dram = span.mean.get("tensor_active_ratio"), span.mean.get("dram_active_ratio")
+        if tensor is not None and dram:
+            signals["operational_intensity_flops_per_byte"] = ridge * tensor / dram
+    return GpuReport(gpu=part.gpu, name=part.name, index=part.index, signals=signals)
 
 
 def _busy(span: Span) -> float | None:

@@ -57,14 +57,14 @@ class Gpu:
         """Peak FLOP/s of arithmetic in `dtype`, None where the part has no such units."""
         return self.peaks.get(_DTYPES.get(dtype.lower(), dtype.lower()))
 
-    def best_peak_flops(self, dtype: str) -> float:
-        """Peak FLOP/s for `dtype`, or for the narrowest wider one that the part has."""
-        wider = {"fp4": ("fp4", "fp8", "bf16", "fp16"), "fp8": ("fp8", "bf16", "fp16")}
+    def runs_in(self, dtype: str) -> str:
+        """Return the dtype that arithmetic in `dtype` runs in: 16 bits without its units."""
         word = _DTYPES.get(dtype.lower(), dtype.lower())
-        for candidate in (*wider.get(word, (word,)), "bf16", "fp16", "fp32"):
-            if (peak := self.peaks.get(candidate)) is not None:
-                return peak
-        return 0.0
+        return next((w for w in (word, "bf16", "fp16") if w in self.peaks), "fp32")
+
+    def best_peak_flops(self, dtype: str) -> float:
+        """Peak FLOP/s for `dtype`, or of the dtype it runs in where the part lacks its units."""
+        return self.peaks[self.runs_in(dtype)]
 
     @property
     def pcie_bytes_per_second(self) -> float:

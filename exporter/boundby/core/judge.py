@@ -44,6 +44,4 @@ def judge(limit: Limit, book: Book, knobs: Mapping[str, float] | None = None) ->
     evidence = {
         name: number for name in limit.evidence if (number := book.number(name)) is not None
     }
-    return Finding(
-        limit=limit, scores=scores, evidence=evidence, missing=tuple(missing.values())
-    )
+    return Finding(limit=limit, scores=scores, evidence=evidence, missing=tuple(missing.values()))

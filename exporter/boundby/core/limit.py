@@ -14,7 +14,8 @@ from boundby.core.formula import Formula
 Score = Callable[..., float]
 
 Group = Literal["load", "software", "roof", "progress", "none"]
-"""`load`: demand. `software`: judged before the roofs. `roof`: sets the step. `progress`: stalled. `none`: never chosen by score (unknown)."""
+"""`load`: demand. `software`: judged before the roofs. `roof`: sets the step. `progress`: stalled.
+`none`: said beside the verdict, never chosen by score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,9 @@ class Limit:
         scores = {
             scope: Formula.of(function, f"{self.name}.{scope}")
             for scope, function in (
-                ("engine", self.engine), ("decode", self.decode), ("prefill", self.prefill)
+                ("engine", self.engine),
+                ("decode", self.decode),
+                ("prefill", self.prefill),
             )
             if function is not None
         }

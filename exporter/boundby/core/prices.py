@@ -7,7 +7,8 @@ and each group has its own roofline.
 
 from dataclasses import dataclass
 
-from boundby.core.cost.formats import Formats, read_formats
+from boundby.core.cost.deployed import read_formats
+from boundby.core.cost.formats import Formats
 from boundby.core.cost.reading import read_shape
 from boundby.core.cost.step import Coefficients, Parallel, coefficients
 from boundby.core.hardware import Gpu
@@ -15,6 +16,14 @@ from boundby.core.setup import Setup
 
 GEMM_ROWS = 64
 """Rows a tensor-core matrix product is padded to (the M of Hopper's wgmma instruction)."""
+
+
+BRIDGED = 2
+"""GPUs that an NVLink bridge joins."""
+
+PCIE_ALLREDUCE = 40e9
+"""Bytes/s beyond which an all-reduce over PCIe does not go, whatever the generation: it crosses
+root ports and, between sockets, the processors' own link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +36,7 @@ class Prices:
     peak_flops_per_second: float
     peak_bytes_per_second: float
     link_bytes_per_second: float
+    over_pcie: bool
 
     @property
     def ridge_point_flops_per_byte(self) -> float:
@@ -52,27 +62,36 @@ def prices(setup: Setup, gpu: Gpu) -> Prices:
     """Join a setup's model with a GPU; raises ConfigError where its config cannot be read."""
     config = setup.model_config or {}
     shape = read_shape(config)
-    formats = read_formats(
-        config, weights=setup.weights_dtype, kv=setup.kv_cache_dtype
-    )
+    formats = read_formats(config, shape, weights=setup.weights_dtype, kv=setup.kv_cache_dtype)
     tensor = setup.tensor or 1
-    model = coefficients(
-        shape, formats, Parallel(tensor=tensor, pipeline=setup.pipeline or 1)
-    )
+    model = coefficients(shape, formats, Parallel(tensor=tensor, pipeline=setup.pipeline or 1))
     pcie_part = "pcie" in (setup.gpus[0].name or "").lower() if setup.gpus else False
+    # PCIe cards are joined by bridges in pairs at best; beyond two, traffic takes the bus.
+    over_pcie = not gpu.nvlink_bytes_per_second or (pcie_part and tensor > BRIDGED)
     return Prices(
         model=model,
         gpu=gpu,
         formats=formats,
         peak_flops_per_second=gpu.best_peak_flops(model.arithmetic),
         peak_bytes_per_second=gpu.memory_bytes_per_second,
-        # PCIe cards are joined by bridges in pairs at best; beyond two, traffic takes the bus.
         link_bytes_per_second=(
-            gpu.pcie_bytes_per_second
-            if pcie_part and tensor > 2  # noqa: PLR2004
+            min(gpu.pcie_bytes_per_second, PCIE_ALLREDUCE)
+            if over_pcie
             else gpu.link_bytes_per_second
         ),
+        over_pcie=over_pcie,
     )
+
+
+def padded(tokens: float) -> float:
+    """Rows that a matrix product over so many tokens works on.
+
+    Large products come in whole tiles. Small ones take narrower tiles or skinny kernels, which
+    waste up to half.
+    """
+    if tokens >= GEMM_ROWS:
+        return GEMM_ROWS * -(-tokens // GEMM_ROWS)
+    return min(GEMM_ROWS, 2.0 * tokens)
 
 
 def work(
@@ -91,7 +110,7 @@ def work(
     """
     c, peak, memory = price.model, price.peak_flops_per_second, price.peak_bytes_per_second
     tokens = decode_sequences + prefill_tokens
-    rows = GEMM_ROWS * -(-tokens // GEMM_ROWS)
+    rows = padded(tokens)
     # Experts split a step's tokens between them; padding them all would overstate the arithmetic.
     dense = c.dense_flops_per_token * (rows if not c.experts else tokens)
     linear = dense + (c.flops_per_token - c.dense_flops_per_token) * tokens

@@ -13,7 +13,13 @@ Scope = Literal["engine", "prefill", "decode"]
 SCOPES: tuple[Scope, ...] = ("engine", "prefill", "decode")
 
 TIME_PARTS = (
-    "no_work", "host_gap", "compute", "memory", "interconnect", "kernel_latency", "other",
+    "no_work",
+    "host_gap",
+    "compute",
+    "memory",
+    "interconnect",
+    "kernel_latency",
+    "other",
 )
 """The shares of wall time; they sum to 1."""
 
@@ -35,8 +41,12 @@ class Verdict:
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON shape."""
         return {
-            "limit": self.limit, "confidence": round(self.confidence, 4), "since": self.since,
-            "because": list(self.because), "next": self.next, "ties": list(self.ties),
+            "limit": self.limit,
+            "confidence": round(self.confidence, 4),
+            "since": self.since,
+            "because": list(self.because),
+            "next": self.next,
+            "ties": list(self.ties),
         }
 
 
@@ -57,9 +67,15 @@ class LimitReport:
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON shape."""
         return {
-            "limit": self.limit, "score": self.score, "headroom": self.headroom,
-            "binds": self.binds, "evidence": dict(self.evidence), "remedies": list(self.remedies),
-            "not": list(self.wont_help), "why_not": self.why_not, "missing": list(self.missing),
+            "limit": self.limit,
+            "score": self.score,
+            "headroom": self.headroom,
+            "binds": self.binds,
+            "evidence": dict(self.evidence),
+            "remedies": list(self.remedies),
+            "not": list(self.wont_help),
+            "why_not": self.why_not,
+            "missing": list(self.missing),
         }
 
 
@@ -100,13 +116,19 @@ class EngineReport:
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON shape."""
         return {
-            "engine": self.engine, "kind": self.kind, "model": self.model, "state": self.state,
-            "saturated": self.saturated, "story": self.story,
+            "engine": self.engine,
+            "kind": self.kind,
+            "model": self.model,
+            "state": self.state,
+            "saturated": self.saturated,
+            "story": self.story,
             "verdict": {scope: verdict.as_dict() for scope, verdict in self.verdict.items()},
             "limits": [limit.as_dict() for limit in self.limits],
-            "time": dict(self.time), "signals": dict(self.signals),
+            "time": dict(self.time),
+            "signals": dict(self.signals),
             "missing": [missing.as_dict() for missing in self.missing],
-            "notes": list(self.notes), "infos": dict(self.infos),
+            "notes": list(self.notes),
+            "infos": dict(self.infos),
         }
 
 
@@ -122,7 +144,10 @@ class GpuReport:
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON shape."""
         return {
-            "gpu": self.gpu, "name": self.name, "index": self.index, "signals": dict(self.signals),
+            "gpu": self.gpu,
+            "name": self.name,
+            "index": self.index,
+            "signals": dict(self.signals),
         }
 
 
@@ -147,8 +172,10 @@ class Report:
             "gpus": [gpu.as_dict() for gpu in self.gpus],
             "sources": [
                 {
-                    "source": source.source, "up": source.up,
-                    "age_seconds": source.age_seconds, "detail": source.detail,
+                    "source": source.source,
+                    "up": source.up,
+                    "age_seconds": source.age_seconds,
+                    "detail": source.detail,
                 }
                 for source in self.sources
             ],

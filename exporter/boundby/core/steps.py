@@ -142,7 +142,9 @@ def _from_histogram(load: Load, histogram: Histogram) -> list[StepClass]:
         if bound <= only_decode:
             plain += here
         else:
-            buckets.append((max(low, running + 1), bound if math.isfinite(bound) else low * 2, here))
+            buckets.append(
+                (max(low, running + 1), bound if math.isfinite(bound) else low * 2, here)
+            )
         low, before = bound, count
     found = [
         StepClass(count, running, tokens)

@@ -1,4 +1,4 @@
-"""A report in words: the one line, the evidence sentences, headroom and why a limit does not bind."""
+"""A report in words: the one line, the evidence, headroom, and why a limit does not bind."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from boundby.core.judge import Finding
 from boundby.core.limit import Limit
 from boundby.core.report import EngineReport
 from boundby.core.verdict import Decision
-from boundby.core.words import phrase, seconds
+from boundby.core.words import percent, phrase, seconds
 
 TIERS = {
     "counters": "GPU cycle counters",
@@ -36,7 +36,7 @@ def because(
         lines.extend(phrase(name, number) for name, number in list(finding.evidence.items())[:4])
     lost = seen.book.number("decode_lost_to_prefill_ratio")
     if scope == "decode" and lost is not None and lost >= INTERFERENCE:
-        lines.append(f"{lost:.0%} of decode time goes to prefills in the same steps")
+        lines.append(f"{percent(lost)} of decode time goes to prefills in the same steps")
     if decision.ties:
         lines.append(f"as likely: {', '.join(decision.ties)}")
     lines.append(f"based on {TIERS[seen.tier]}")
@@ -97,11 +97,10 @@ def story(report: EngineReport, at: float, limits: Sequence[Limit]) -> str:
     length = max(0.0, at - verdict.since)
     since = f" for {seconds(length)}" if length >= 1 else ""
     facts = ", ".join(phrase(n, v) for n, v in list(row.evidence.items())[:3])
-    line = f"{who}: bound by {title}{since} ({verdict.confidence:.0%}). {facts}."
-    line = line.replace("%)", " %)")
+    line = f"{who}: bound by {title}{since} ({percent(verdict.confidence)}). {facts}."
     if row.remedies:
         line += f" Next: {row.remedies[0].split(': ')[0].rstrip('.')}."
     if verdict.next and verdict.next in named:
-        gain = f" at +{row.headroom:.0%}".replace("%", " %") if row.headroom else ""
+        gain = f" at +{percent(row.headroom)}" if row.headroom else ""
         line += f" Then {named[verdict.next].title} binds{gain}."
     return line

@@ -9,7 +9,7 @@ multiply. It says how often such an answer is right, and is checked against labe
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from boundby.core.judge import Finding
 
@@ -31,7 +31,22 @@ CEILING = {"counters": 0.97, "nvml": 0.95, "engine": 0.85}
 ROOF_CEILING = {"counters": 0.97, "nvml": 0.93, "engine": 0.6}
 """Highest confidence in a hardware roof: engine metrics alone never show one."""
 
-THROTTLE_SHARE = 0.6
+STALL_CONFIDENCE = 0.9
+"""Confidence in a stall: patience has run out, but a step longer than any before is possible."""
+
+ASSUMED_SPREAD = 1.6
+"""How much wider deviations are where the gain of a larger batch is assumed, not estimated."""
+
+ASSUMED_CEILING = 0.75
+"""Highest confidence in a software limit then."""
+
+CLOCKS = ("thermal", "power")
+"""Limits that act through the clocks, the surer one first."""
+
+CLOCKS_CONFIDENCE = 0.9
+"""Highest confidence that it is the clocks and not the arithmetic they slow down."""
+
+THROTTLE_SHARE = 0.85
 """A step bound by compute is put down to held-down clocks when these explain this much of it."""
 
 
@@ -55,6 +70,7 @@ def normal(z: float) -> float:
 class Evidence:
     """What the verdict needs beside findings: the tier, spreads of differences, window quality.
 
+    `launch_bound` (0 to 1) is how likely a host that launches too slowly is behind a small gap.
     `quality` (0 to 1) scales confidence for short windows, restarts and stale inputs.
     """
 
@@ -62,15 +78,12 @@ class Evidence:
     spread: Mapping[tuple[str, str, str], float]
     quality: float = 1.0
     assumed: bool = False
+    launch_bound: float = 0.0
 
 
-def decide(
-    findings: Sequence[Finding], scope: str, evidence: Evidence
-) -> Decision | None:
+def decide(findings: Sequence[Finding], scope: str, evidence: Evidence) -> Decision | None:
     """Decide one scope, or None where nothing was judged in it."""
-    scored = {
-        f.limit.name: (f, score) for f in findings if (score := f.score(scope)) is not None
-    }
+    scored = {f.limit.name: (f, score) for f in findings if (score := f.score(scope)) is not None}
     if not scored:
         return None
     if scope == "engine":
@@ -78,9 +91,7 @@ def decide(
     return _steps(scored, scope, evidence)
 
 
-def _ranked(
-    scored: Mapping[str, tuple[Finding, float]], group: str
-) -> list[tuple[str, float]]:
+def _ranked(scored: Mapping[str, tuple[Finding, float]], group: str) -> list[tuple[str, float]]:
     """Limits of a group, strongest first; equal ones by name, so that order never matters."""
     rows = [(name, s) for name, (f, s) in scored.items() if f.limit.group == group]
     return sorted(rows, key=lambda row: (-row[1], row[0]))
@@ -91,75 +102,71 @@ def _engine(
     scored: Mapping[str, tuple[Finding, float]],
     evidence: Evidence,
 ) -> Decision:
-    ceiling = CEILING[evidence.tier] * evidence.quality
+    """Decide the engine's scope in product order."""
     for name, score in _ranked(scored, "progress"):
-        if score >= scored[name][0].limit.binds_at:
-            return Decision(limit=name, confidence=0.9 * evidence.quality)
-    load = _ranked(scored, "load")
+        if score >= _mark(scored, name):
+            return Decision(limit=name, confidence=STALL_CONFIDENCE * evidence.quality)
     software = _ranked(scored, "software")
     roofs = _ranked(scored, "roof")
+    binding = [(name, score) for name, score in software if score >= _mark(scored, name)]
     unsure = 1.0
-    if load:
-        name, score = load[0]
-        mark = scored[name][0].limit.binds_at
-        spread = DEMAND_SPREAD * (1.6 if evidence.assumed else 1.0)
-        sure = normal((score - mark) / spread)
-        if score >= mark:
-            after = software[0] if software and software[0][1] >= _mark(scored, software[0][0]) else None
-            following = after or (roofs[0] if roofs else None)
-            return Decision(
-                limit=name,
-                confidence=min(ceiling, sure),
-                next=following[0] if following else None,
-            )
-        unsure = 1.0 - sure
-    binding = [(n, s) for n, s in software if s >= _mark(scored, n)]
+    for name, score in _ranked(scored, "load"):
+        spread = DEMAND_SPREAD * (ASSUMED_SPREAD if evidence.assumed else 1.0)
+        sure = normal((score - _mark(scored, name)) / spread)
+        if score >= _mark(scored, name):
+            following = (binding or roofs or [(None, 0.0)])[0][0]
+            ceiling = CEILING[evidence.tier] * evidence.quality
+            return Decision(limit=name, confidence=min(ceiling, sure), next=following)
+        unsure *= 1.0 - sure
     if binding:
-        name, score = binding[0]
-        others = [row for row in software if row[0] != name]
-        mark = _mark(scored, name)
-        sure = unsure * normal((score - mark) / (MARK_SPREAD * (1.6 if evidence.assumed else 1)))
-        ties: tuple[str, ...] = ()
-        following = roofs[0][0] if roofs else None
-        if others and others[0][1] >= _mark(scored, others[0][0]):
-            sure *= normal((score - others[0][1]) / MARK_SPREAD)
-            following = others[0][0]
-            if score - others[0][1] < TIE:
-                ties = (others[0][0],)
-        if evidence.assumed:
-            sure = min(sure, 0.75)
-        if "decode" in scored[name][0].limit.scores:
-            # Judged from the time of steps, as roofs are, not from what keeps work waiting.
-            ceiling = min(ceiling, ROOF_CEILING[evidence.tier] * evidence.quality)
-        return Decision(
-            limit=name, confidence=min(ceiling, sure), next=following, ties=ties
-        )
+        return _software(software, roofs, scored, unsure, evidence)
     for name, score in software:
         unsure *= 1.0 - normal((score - _mark(scored, name)) / MARK_SPREAD)
-    blind = [f.limit.name for f in findings if f.limit.group == "roof" and f.unjudged("engine")]
     if not roofs or roofs[0][1] <= 0:
+        blind = [
+            f.limit.name for f in findings if f.limit.group == "roof" and f.unjudged("engine")
+        ]
         return Decision(
             limit="unknown",
             confidence=0.0,
             ties=tuple(blind),
-            why="no limit before the hardware binds, and the roofs could not be judged",
+            why="nothing before the hardware binds, and its roofs could not be judged",
         )
     answer = _strongest(roofs, "engine", evidence)
-    return Decision(
-        limit=answer.limit,
-        confidence=min(ROOF_CEILING[evidence.tier] * evidence.quality, answer.confidence * unsure),
-        next=answer.next,
-        ties=answer.ties,
-    )
+    ceiling = ROOF_CEILING[evidence.tier] * evidence.quality
+    return replace(answer, confidence=min(ceiling, answer.confidence * unsure))
+
+
+def _software(
+    software: Sequence[tuple[str, float]],
+    roofs: Sequence[tuple[str, float]],
+    scored: Mapping[str, tuple[Finding, float]],
+    unsure: float,
+    evidence: Evidence,
+) -> Decision:
+    """The strongest software limit, known to bind; `unsure` is the chance that demand does not."""
+    (name, score), *others = software
+    spread = MARK_SPREAD * (ASSUMED_SPREAD if evidence.assumed else 1.0)
+    sure = unsure * normal((score - _mark(scored, name)) / spread)
+    following = roofs[0][0] if roofs else None
+    ties: tuple[str, ...] = ()
+    if others and others[0][1] >= _mark(scored, others[0][0]):
+        following, behind = others[0]
+        sure *= normal((score - behind) / MARK_SPREAD)
+        ties = (following,) if score - behind < TIE else ()
+    # What is judged from the time of steps rests on the same evidence as a roof does.
+    by_time = "decode" in scored[name][0].limit.scores
+    ceiling = (ROOF_CEILING if by_time else CEILING)[evidence.tier] * evidence.quality
+    if evidence.assumed:
+        ceiling = min(ceiling, ASSUMED_CEILING)
+    return Decision(limit=name, confidence=min(ceiling, sure), next=following, ties=ties)
 
 
 def _mark(scored: Mapping[str, tuple[Finding, float]], name: str) -> float:
     return scored[name][0].limit.binds_at
 
 
-def _strongest(
-    rows: Sequence[tuple[str, float]], scope: str, evidence: Evidence
-) -> Decision:
+def _strongest(rows: Sequence[tuple[str, float]], scope: str, evidence: Evidence) -> Decision:
     """The strongest of ranked rows, with the probability that it really is."""
     name, score = rows[0]
     if len(rows) == 1:
@@ -186,22 +193,29 @@ def _steps(
         return None
     if top == "compute":
         # Clocks are why the arithmetic takes as long as it does, where they explain most of it.
-        for name in ("thermal", "power"):
-            clocks = scored[name][1] if name in scored else 0.0
-            if clocks >= max(_mark(scored, name) if name in scored else 1.0, THROTTLE_SHARE * best):
-                rest = [row for row in rows if row[0] not in (name, "compute")]
-                sure = normal((best - (rest[0][1] if rest else 0.0)) / MODEL_SPREAD)
-                return Decision(
-                    limit=name,
-                    confidence=min(CEILING[evidence.tier] * evidence.quality, 0.9 * sure),
-                    next="compute",
-                    ties=("compute",) if clocks - best < TIE else (),
-                )
-        rows = [row for row in rows if row[0] not in ("thermal", "power")]
+        for name in CLOCKS:
+            share = scored[name][1] if name in scored else 0.0
+            if name in scored and share >= max(_mark(scored, name), THROTTLE_SHARE * best):
+                return _clocks(name, share, rows, evidence)
+        rows = [row for row in rows if row[0] not in CLOCKS]
     answer = _strongest(rows, scope, evidence)
+    if answer.limit != "cpu_scheduling":
+        # The gap may be what a slow launcher leaves; then the host is behind all of the step.
+        answer = replace(answer, confidence=answer.confidence * (1 - evidence.launch_bound))
+    ceiling = ROOF_CEILING[evidence.tier] * evidence.quality
+    return replace(answer, confidence=min(ceiling, answer.confidence))
+
+
+def _clocks(
+    name: str, share: float, rows: Sequence[tuple[str, float]], evidence: Evidence
+) -> Decision:
+    """A step whose arithmetic is held up by its clocks."""
+    best = rows[0][1]
+    rest = [score for other, score in rows if other not in (name, "compute")]
+    sure = normal((best - max(rest, default=0.0)) / MODEL_SPREAD)
     return Decision(
-        limit=answer.limit,
-        confidence=min(ROOF_CEILING[evidence.tier] * evidence.quality, answer.confidence),
-        next=answer.next,
-        ties=answer.ties,
+        limit=name,
+        confidence=min(CEILING[evidence.tier] * evidence.quality, CLOCKS_CONFIDENCE * sure),
+        next="compute",
+        ties=("compute",) if share - best < TIE else (),
     )

@@ -8,61 +8,48 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from boundby.core.assemble import assemble
 from boundby.core.derive import Picture, PriceList, picture
+from boundby.core.engine_memory import EngineMemory
 from boundby.core.formula import FormulaError
+from boundby.core.gpu_facts import gpu_report
 from boundby.core.judge import Finding, judge
 from boundby.core.limit import Limit
-from boundby.core.parts import EnginePart, GpuPart, Snapshot
-from boundby.core.report import (
-    SCOPES,
-    EngineReport,
-    GpuReport,
-    LimitReport,
-    Report,
-    Scope,
-    Verdict,
-)
-from boundby.core.setup import Setup
-from boundby.core.steady import Shown, flapping, show
-from boundby.core.story import because, headroom, story, why_not
+from boundby.core.parts import GpuPart, Snapshot
+from boundby.core.report import SCOPES, EngineReport, Report, Scope
+from boundby.core.setup import GpuIdentity, Setup
+from boundby.core.steady import Shown, show
 from boundby.core.verdict import Decision, Evidence, decide
 from boundby.core.window import Span, Track
 
-SERIES = ("running_requests", "waiting_requests")
-"""Engine gauges whose every read counts, not only their mean."""
+Key = tuple[str, str]
+"""An engine's index and its model."""
 
-PROGRESS = (
-    "generation_tokens_total",
-    "prompt_tokens_total",
-    "requests_finished_total",
-)
-"""Counters that move when an engine gets on."""
+SERIES = ("running_requests", "waiting_requests", "kv_used_ratio")
+"""Engine gauges whose every read counts, not only their mean."""
 
 FULL_SAMPLES = 5
 """Reads from which a window is taken at its word."""
 
-SHOWN_SIGNALS = (
-    "mfu_ratio", "mbu_ratio", "kv_used_ratio", "kv_capacity_tokens", "kv_fitting_sequences",
-    "decode_step_seconds", "decode_step_floor_seconds", "batch_sequences",
-    "batch_slots_sequences", "decode_arithmetic_intensity_flops_per_byte",
-    "prefill_arithmetic_intensity_flops_per_byte", "ridge_point_flops_per_byte",
-    "running_requests", "waiting_requests", "preemptions_per_second",
-    "generation_tokens_per_second", "prompt_tokens_per_second", "steps_per_second",
-    "host_gap_ratio", "host_gap_seconds_per_step", "no_work_ratio", "batch_elasticity_ratio",
-    "admission_room_ratio", "weight_bytes_ratio", "modelled_bytes_ratio",
-    "attainable_bytes_ratio", "prefix_hit_ratio", "context_tokens_per_sequence",
-    "token_budget_tokens", "prefill_step_tokens", "itl_mean_seconds", "ttft_mean_seconds",
-    "queue_mean_seconds", "engine_active_ratio", "gpu_busy_ratio", "dram_active_ratio",
-    "tensor_active_ratio", "sm_active_ratio", "clock_ratio", "power_throttled_ratio",
-    "thermal_throttled_ratio", "power_watts", "power_limit_watts", "recomputed_ratio",
-    "decode_lost_to_prefill_ratio",
-)  # fmt: skip
-"""Signals that a report carries where they are known."""
+SHORT_WINDOW = 0.6
+"""Quality of a window that has only begun."""
+
+RESTART_QUALITY = 0.9
+"""Quality of a window with a restart in it."""
+
+GPU_LAG_SECONDS = 30.0
+"""How much older than the engine's a GPU's rows may be: dcgm-exporter collects every 30 s."""
+
+GROUPS = (1, 2, 4, 8)
+"""Numbers of GPUs that are taken for one tensor-parallel group where nobody says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to watch: lengths in seconds, and knobs by limit."""
+    """How to watch: lengths in seconds, and knobs by limit.
+
+    `remember` keeps everything seen, for `summary`; a live loop must not.
+    """
 
     window_seconds: float = 30.0
     dwell_seconds: float = 10.0
@@ -70,21 +57,15 @@ class Options:
     flap_within_seconds: float = 300.0
     knobs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     remember: bool = False
-    """Keep everything seen, for `summary`; a live loop must not."""
 
 
 @dataclass(slots=True)
-class _Engine:
-    """What is remembered of one engine."""
+class _Gpu:
+    """What is remembered of one GPU."""
 
-    part: EnginePart
+    part: GpuPart
     track: Track
     whole: Track
-    moved_at: float
-    shown: dict[Scope, Shown] = field(default_factory=dict)
-    binding: dict[tuple[str, str], float] = field(default_factory=dict)
-    gap_seconds: float = 0.0
-    last_at: float = 0.0
 
 
 class Watch:
@@ -94,52 +75,52 @@ class Watch:
         self, setup: Setup, limits: Sequence[Limit], options: Options | None = None
     ) -> None:
         """Raise FormulaError for a knob that no limit has."""
-        self._setup = setup
+        self._given = self._setup = setup
         self._limits = tuple(sorted(limits, key=lambda limit: limit.name))
         self._options = options or Options()
-        self._check_knobs()
-        self._engines: dict[tuple[str, str], _Engine] = {}
-        self._gpus: dict[str, Track] = {}
-        self._whole_gpus: dict[str, Track] = {}
-        self._gpu_parts: dict[str, GpuPart] = {}
-        self._host = Track(self._options.window_seconds * 2)
-        self._all = math.inf if self._options.remember else self._options.window_seconds * 2
-        self._whole_host = Track(self._all)
-        self._prices: dict[tuple[str, str], PriceList] = {}
+        _check_knobs(self._limits, self._options.knobs)
+        self._keep = self._options.window_seconds * 2
+        self._keep_all = math.inf if self._options.remember else self._keep
+        self._engines: dict[Key, EngineMemory] = {}
+        self._gpus: dict[str, _Gpu] = {}
+        self._host, self._whole_host = Track(self._keep), Track(self._keep_all)
+        self._prices: dict[Key, PriceList] = {}
+        self._seen_gpus: tuple[tuple[str | None, int | None, str | None], ...] = ()
         self._begin: float | None = None
         self._last: Snapshot | None = None
 
-    def _check_knobs(self) -> None:
-        named = {limit.name: limit for limit in self._limits}
-        for name, knobs in self._options.knobs.items():
-            limit = named.get(name)
-            if limit is None:
-                msg = f"limits.{name}: no such limit; there are: {', '.join(named)}"
-                raise FormulaError(msg)
-            known = {k for formula in limit.scores.values() for k in formula.knobs}
-            for knob in knobs:
-                if knob not in known:
-                    have = ", ".join(sorted(known)) or "none"
-                    msg = f"limits.{name}.{knob}: no such knob; {name} has: {have}"
-                    raise FormulaError(msg)
-
     def observe(self, snapshot: Snapshot) -> Report:
         """Take in one snapshot and report on the window that ends with it."""
+        self.take(snapshot)
+        return self._report(snapshot.t, self._options.window_seconds, live=True)
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Take in one snapshot without a report."""
         at = snapshot.t
         if self._begin is None:
             self._begin = at
         self._last = snapshot
-        for gpu in snapshot.gpus:
-            keep = self._options.window_seconds * 2
-            self._gpus.setdefault(gpu.gpu, Track(keep)).append(at, gpu)
-            self._whole_gpus.setdefault(gpu.gpu, Track(self._all)).append(at, gpu)
-            self._gpu_parts[gpu.gpu] = gpu
+        for part in snapshot.gpus:
+            gpu = self._gpus.get(part.gpu)
+            if gpu is None:
+                gpu = _Gpu(part, Track(self._keep), Track(self._keep_all))
+                self._gpus[part.gpu] = gpu
+            gpu.part = part
+            gpu.track.append(at, part)
+            gpu.whole.append(at, part)
         if snapshot.host is not None:
             self._host.append(at, snapshot.host)
             self._whole_host.append(at, snapshot.host)
-        for part in snapshot.engines:
-            self._take(part, at)
-        return self._report(at, self._options.window_seconds, live=True)
+        self._identify(snapshot)
+        for engine_part in snapshot.engines:
+            key = (engine_part.engine, engine_part.model_name)
+            engine = self._engines.get(key)
+            if engine is None:
+                engine = EngineMemory.of(engine_part, at, self._keep, self._keep_all)
+                self._engines[key] = engine
+            before = engine.part
+            engine.take(engine_part, at)
+            engine.follow(before, snapshot.gpus, at, self._options.window_seconds)
 
     def summary(self) -> Report:
         """Judge all that was seen as one window, its first window left out."""
@@ -150,79 +131,95 @@ class Watch:
         skip = min(self._options.window_seconds, seen / 2)
         return self._report(at, max(seen - skip, 1e-9), live=False)
 
-    def _take(self, part: EnginePart, at: float) -> None:
-        key = (part.engine, part.model_name)
-        engine = self._engines.get(key)
-        if engine is None:
-            engine = _Engine(
-                part=part,
-                track=Track(self._options.window_seconds * 2),
-                whole=Track(self._all),
-                moved_at=at,
-                last_at=at,
+    def _identify(self, snapshot: Snapshot) -> None:
+        """Fill in from the sources what settings left open: the GPUs' kind and their number."""
+        if any(identity.name for identity in self._given.gpus) or not snapshot.gpus:
+            return
+        seen = tuple(
+            GpuIdentity(
+                index=part.index,
+                uuid=part.uuid,
+                name=part.name,
+                memory_bytes=part.gauges.get("memory_total_bytes"),
             )
-            self._engines[key] = engine
-        before = engine.part
-        moved = any(
-            part.counters.get(name) != before.counters.get(name) for name in PROGRESS
-        ) or part.gauges.get("kv_used_ratio") != before.gauges.get("kv_used_ratio")
-        if moved or part.gauges.get("running_requests", 0.0) <= 0:
-            engine.moved_at = at
-        engine.part = part
-        engine.track.append(at, part, part.histograms)
-        engine.whole.append(at, part, part.histograms)
+            for part in snapshot.gpus
+            if part.mig_instance is None
+        )
+        key = tuple((identity.uuid, identity.index, identity.name) for identity in seen)
+        if key == self._seen_gpus:
+            return
+        self._seen_gpus = key
+        origins = dict(self._given.origins)
+        origins["gpus"] = "the GPU source"
+        tensor = self._given.tensor
+        if tensor is None and len(seen) in GROUPS:
+            tensor = len(seen)
+            origins["tensor"] = f"inferred: {len(seen)} GPUs are taken to be one group"
+        self._setup = replace(self._given, gpus=seen, tensor=tensor, origins=origins)
 
-    def _gpu_spans(self, seconds: float, at: float, *, live: bool) -> dict[str, Span]:
-        tracks = self._gpus if live else self._whole_gpus
+    def _gpu_spans(
+        self, seconds: float, at: float, since: float, until: float, *, live: bool
+    ) -> dict[str, Span]:
         out = {}
-        for name, track in tracks.items():
+        for name, gpu in self._gpus.items():
+            track = gpu.track if live else gpu.whole
             last = track.last
-            if last is None or last.t < at - self._options.stale_after_seconds - 30.0:
+            if last is None or last.t < at - self._options.stale_after_seconds - GPU_LAG_SECONDS:
                 continue
-            span = track.span(seconds, series=("clock_event_reasons_count",))
+            span = track.span(
+                seconds, since=since, until=until, series=("clock_event_reasons_count",)
+            )
             if span is not None:
                 out[name] = span
         return out
 
     def _report(self, at: float, seconds: float, *, live: bool) -> Report:
-        gpus = self._gpu_spans(seconds, at, live=live)
-        host = (self._host if live else self._whole_host).span(seconds)
-        spans: dict[tuple[str, str], Span] = {}
+        spans: dict[Key, Span] = {}
+        gpus: dict[Key, dict[str, Span]] = {}
+        known: dict[tuple[float, float], dict[str, Span]] = {}
         for key, engine in self._engines.items():
             track = engine.track if live else engine.whole
             last = track.last
             if last is None or last.t < at - self._options.stale_after_seconds:
                 continue
-            span = track.span(seconds, series=SERIES)
-            if span is not None:
-                spans[key] = span
+            since, until = (engine.since, math.inf) if live else _worked(track, at, seconds)
+            span = track.span(seconds, since=since, until=until, series=SERIES)
+            if span is None:
+                continue
+            spans[key] = span
+            bounds = (since, until)
+            if bounds not in known:
+                known[bounds] = self._gpu_spans(seconds, at, since, until, live=live)
+            gpus[key] = known[bounds]
+        host = (self._host if live else self._whole_host).span(seconds)
         peers = peer_loss(spans)
         reports = tuple(
-            self._engine_report(key, span, gpus, host, at, peers, live=live)
+            self._engine_report(key, span, gpus[key], host, at, peers, live=live)
             for key, span in sorted(spans.items())
         )
+        every = next(iter(known.values()), None)
+        if every is None:
+            every = self._gpu_spans(seconds, at, -math.inf, math.inf, live=live)
         return Report(
             at=at,
             window_seconds=seconds,
             engines=reports,
-            gpus=tuple(self._gpu_report(name, span) for name, span in gpus.items()),
+            gpus=tuple(
+                gpu_report(self._gpus[name].part, span, self._setup)
+                for name, span in every.items()
+            ),
             sources=self._last.sources if self._last else (),
             ready=bool(reports),
         )
 
-    def _gpu_report(self, name: str, span: Span) -> GpuReport:
-        part = self._gpu_parts[name]
-        signals = {k: v for k, v in span.mean.items() if k.endswith("_ratio")}
-        return GpuReport(gpu=name, name=part.name, index=part.index, signals=signals)
-
     def _engine_report(
         self,
-        key: tuple[str, str],
+        key: Key,
         span: Span,
         gpus: Mapping[str, Span],
         host: Span | None,
         at: float,
-        peers: Mapping[tuple[str, str], float],
+        peers: Mapping[Key, float],
         *,
         live: bool,
     ) -> EngineReport:
@@ -239,7 +236,7 @@ class Watch:
         findings = [
             judge(limit, seen.book, self._options.knobs.get(limit.name)) for limit in self._limits
         ]
-        decisions = self._decide(findings, seen, span, at, live=live)
+        decisions = self._decide(findings, seen, span, live=live)
         shown: dict[Scope, Shown] = {}
         for scope, decision in decisions.items():
             before = engine.shown.get(scope) if live else None
@@ -247,10 +244,12 @@ class Watch:
         if live:
             engine.shown = shown
             self._account(engine, shown, seen, at)
-        return self._assemble(engine, seen, findings, shown, at)
+        return assemble(
+            engine, seen, findings, shown, self._limits, at, self._options.flap_within_seconds
+        )
 
     def _account(
-        self, engine: _Engine, shown: Mapping[Scope, Shown], seen: Picture, at: float
+        self, engine: EngineMemory, shown: Mapping[Scope, Shown], seen: Picture, at: float
     ) -> None:
         elapsed = max(0.0, at - engine.last_at)
         engine.last_at = at
@@ -266,7 +265,6 @@ class Watch:
         findings: Sequence[Finding],
         seen: Picture,
         span: Span,
-        at: float,
         *,
         live: bool,
     ) -> dict[Scope, Decision]:
@@ -275,6 +273,7 @@ class Watch:
             spread=seen.estimate.spread if seen.estimate else {},
             quality=self._quality(span, live=live),
             assumed=seen.assumed,
+            launch_bound=seen.estimate.launch_bound if seen.estimate else 0.0,
         )
         out: dict[Scope, Decision] = {}
         for scope in SCOPES:
@@ -293,104 +292,46 @@ class Watch:
         """How far a window can be taken at its word: its reads, its length, its restarts."""
         quality = min(1.0, span.samples / FULL_SAMPLES)
         if live:
-            quality *= min(1.0, 0.6 + 0.4 * span.seconds / self._options.window_seconds)
+            share = min(1.0, span.seconds / self._options.window_seconds)
+            quality *= SHORT_WINDOW + (1 - SHORT_WINDOW) * share
         if span.restarts:
-            quality *= 0.9
+            quality *= RESTART_QUALITY
         return quality
 
-    def _assemble(
-        self,
-        engine: _Engine,
-        seen: Picture,
-        findings: Sequence[Finding],
-        shown: Mapping[Scope, Shown],
-        at: float,
-    ) -> EngineReport:
-        answer = shown["engine"].decision.limit
-        named = {finding.limit.name: finding for finding in findings}
-        verdict: dict[Scope, Verdict] = {
-            scope: Verdict(
-                limit=one.decision.limit,
-                confidence=one.decision.confidence,
-                since=one.since,
-                because=because(named.get(one.decision.limit), one.decision, seen, scope),
-                next=one.decision.next,
-                ties=one.decision.ties,
-            )
-            for scope, one in shown.items()
-        }
-        rows = tuple(
-            LimitReport(
-                limit=finding.limit.name,
-                score=finding.score("engine")
-                if "engine" in finding.limit.scores
-                else finding.score("decode"),
-                headroom=headroom(finding, findings, seen),
-                binds=finding.limit.name in {v.limit for v in verdict.values()},
-                evidence=finding.evidence,
-                remedies=finding.limit.remedies,
-                wont_help=finding.limit.wont_help,
-                why_not=why_not(finding),
-                missing=tuple(unknown.name for unknown in finding.missing),
-            )
-            for finding in findings
-            if finding.limit.name != "unknown"
-        )
-        notes = list(seen.notes)
-        swing = flapping(shown["engine"], at, self._options.flap_within_seconds)
-        if swing:
-            notes.append(f"flapping between {swing[0]} and {swing[1]}")
-        for name, origin in seen.engine.origins.items():
-            if origin.startswith(("inferred", "assumed")):
-                notes.append(f"{name}: {origin}")
-        report = EngineReport(
-            engine=engine.part.engine,
-            kind=engine.part.kind,
-            model=engine.part.model_name,
-            state=self._state(engine, seen, answer),
-            saturated=self._saturated(seen, findings),
-            verdict=verdict,
-            limits=rows,
-            time=seen.time,
-            signals={
-                name: number
-                for name in SHOWN_SIGNALS
-                if (number := seen.book.number(name)) is not None
-            },
-            missing=seen.missing,
-            notes=tuple(notes),
-            infos=engine.part.infos,
-            binding_seconds=dict(engine.binding),
-            verdict_changes={scope: float(one.changes) for scope, one in shown.items()},
-            host_gap_seconds_total=engine.gap_seconds,
-        )
-        return replace(report, story=story(report, at, self._limits))
 
-    def _state(self, engine: _Engine, seen: Picture, answer: str) -> str:
-        if engine.part.gauges.get("engine_asleep_count", 0.0) > 0:
-            return "asleep"
-        if answer == "stalled":
-            return "stalled"
-        idle = seen.book.number("no_work_ratio")
-        return "idle" if idle is not None and idle >= 1.0 else "active"
-
-    def _saturated(self, seen: Picture, findings: Sequence[Finding]) -> bool | None:
-        """Work is waiting, or more load would bring little."""
-        waiting = seen.book.number("waiting_share_ratio")
-        load = next((f.score("engine") for f in findings if f.limit.name == "demand"), None)
-        if waiting is None or load is None:
-            return None
-        return waiting >= 0.5 or load < 0.25  # noqa: PLR2004  half the time; the mark of binding
+def _check_knobs(limits: Sequence[Limit], given: Mapping[str, Mapping[str, float]]) -> None:
+    named = {limit.name: limit for limit in limits}
+    for name, knobs in given.items():
+        if name not in named:
+            msg = f"limits.{name}: no such limit; there are: {', '.join(named)}"
+            raise FormulaError(msg)
+        known = {knob for formula in named[name].scores.values() for knob in formula.knobs}
+        for knob in knobs:
+            if knob not in known:
+                have = ", ".join(sorted(known)) or "none"
+                msg = f"limits.{name}.{knob}: no such knob; {name} has: {have}"
+                raise FormulaError(msg)
 
 
-def peer_loss(spans: Mapping[tuple[str, str], Span]) -> dict[tuple[str, str], float]:
+def _worked(track: Track, at: float, seconds: float) -> tuple[float, float]:
+    """The part of a recording in which there was work; idle ends are not part of the load."""
+    worked = track.working()
+    if worked is None:
+        return -math.inf, math.inf
+    first, last = worked
+    begin = max(first, at - seconds)
+    # What is left must still be worth a window: a load that ended before it counts from its start.
+    return (begin, last) if last - begin >= (last - first) / 2 else ((first + last) / 2, last)
+
+
+def peer_loss(spans: Mapping[Key, Span]) -> dict[Key, float]:
     """For ranks of one model: the share of work that a queue here and room there leaves undone.
 
     The fullest rank queues while the emptiest has at most half its batch: what a level spread
     would give is the difference to the mean.
     """
-    out: dict[tuple[str, str], float] = {}
-    models: dict[str, list[tuple[tuple[str, str], Span]]] = {}
+    out: dict[Key, float] = {}
+    models: dict[str, list[tuple[Key, Span]]] = {}
     for key, span in spans.items():
         models.setdefault(key[1], []).append((key, span))
     for rows in models.values():

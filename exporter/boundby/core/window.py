@@ -109,6 +109,16 @@ class Track:
         """The newest sample."""
         return self._samples[-1] if self._samples else None
 
+    def working(self) -> tuple[float, float] | None:
+        """When work was first and last seen, or None."""
+        times = [
+            sample.t
+            for sample in self._samples
+            if sample.gauges.get("running_requests", 0.0) > 0
+            or sample.gauges.get("waiting_requests", 0.0) > 0
+        ]
+        return (times[0], times[-1]) if times else None
+
     def append(
         self, t: float, part: Part, histograms: Mapping[str, Histogram] | None = None
     ) -> None:
@@ -137,7 +147,10 @@ class Track:
             Sample(
                 t,
                 part.gauges,
-                {name: value + past_counters.get(name, 0.0) for name, value in part.counters.items()}
+                {
+                    name: value + past_counters.get(name, 0.0)
+                    for name, value in part.counters.items()
+                }
                 if past_counters
                 else part.counters,
                 {
@@ -155,12 +168,19 @@ class Track:
         while self._restarts and self._restarts[0] < self._samples[0].t:
             self._restarts.popleft()
 
-    def span(self, seconds: float = math.inf, *, series: Iterable[str] = ()) -> Span | None:
-        """Summarise the last `seconds`, or None before there are two samples in them."""
+    def span(
+        self,
+        seconds: float = math.inf,
+        *,
+        since: float = -math.inf,
+        until: float = math.inf,
+        series: Iterable[str] = (),
+    ) -> Span | None:
+        """Summarise the last `seconds` between two moments, or None before two samples there."""
         if not self._samples:
             return None
-        end = self._samples[-1].t
-        chosen = [sample for sample in self._samples if sample.t >= end - seconds - 1e-6]
+        begin = max(since, self._samples[-1].t - seconds) - 1e-6
+        chosen = [sample for sample in self._samples if begin <= sample.t <= until]
         if len(chosen) < 2:  # noqa: PLR2004
             return None
         first, last = chosen[0], chosen[-1]
@@ -180,7 +200,7 @@ class Track:
         }
         return Span(
             begin=first.t,
-            end=end,
+            end=last.t,
             samples=len(chosen),
             mean={name: math.fsum(values) / len(values) for name, values in columns.items()},
             low={name: min(values) for name, values in columns.items()},

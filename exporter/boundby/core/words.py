@@ -1,6 +1,6 @@
 """Numbers as a person reads them: a name in words, a value with its unit."""
 
-import re
+from collections.abc import Callable
 
 LABELS = {
     "kv_used_ratio": "KV",
@@ -36,6 +36,9 @@ LABELS = {
     "prefill_step_tokens": "tokens a prefill step",
     "token_budget_tokens": "token budget",
     "decode_step_seconds": "decode step",
+    "decode_arithmetic_intensity_flops_per_byte": "decode intensity",
+    "prefill_arithmetic_intensity_flops_per_byte": "prefill intensity",
+    "ridge_point_flops_per_byte": "ridge point",
     "recomputed_ratio": "recomputed",
 }
 """Short names of what stands in evidence."""
@@ -49,6 +52,11 @@ def seconds(value: float) -> str:
     return f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.0f} h"  # noqa: PLR2004
 
 
+def percent(share: float) -> str:
+    """A share in per cent."""
+    return f"{share * 100:.0f} %"
+
+
 def amount(value: float) -> str:
     """A number with the prefix that fits."""
     for scale, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
@@ -58,29 +66,31 @@ def amount(value: float) -> str:
     return f"{value:.3g}"
 
 
+UNITS: tuple[tuple[str, Callable[[float], str]], ...] = (
+    ("_ratio", percent),
+    ("_seconds", seconds),
+    ("_seconds_per_step", seconds),
+    ("_flops_per_byte", lambda number: f"{number:.3g} FLOP/byte"),
+    ("_bytes_per_second", lambda number: f"{amount(number)}B/s"),
+    ("_per_second", lambda number: f"{amount(number)}/s"),
+    ("_hertz", lambda number: f"{number / 1e6:.0f} MHz"),
+    ("_watts", lambda number: f"{number:.0f} W"),
+    ("_bytes", lambda number: f"{amount(number)}B"),
+    ("_celsius", lambda number: f"{number:.0f} °C"),
+)
+"""How a number is written, by how its name ends; the first that fits."""
+
+
 def value(name: str, number: float) -> str:
     """A number with the unit that its name carries."""
-    if name.endswith("_ratio"):
-        return f"{number:.0%}"
-    if name.endswith("_seconds") or name.endswith("_seconds_per_step"):
-        return seconds(number)
-    if name.endswith("_per_second"):
-        what = re.sub(r"_per_second$", "", name).split("_")[-1]
-        unit = {"bytes": "B/s", "flops": "FLOP/s", "preemptions": "/s"}.get(what, "/s")
-        return f"{amount(number)}{'' if unit == '/s' else ' '}{unit}"
-    if name.endswith("_hertz"):
-        return f"{number / 1e6:.0f} MHz"
-    if name.endswith("_watts"):
-        return f"{number:.0f} W"
-    if name.endswith("_bytes"):
-        return f"{amount(number)}B"
-    return amount(number)
+    write = next((write for ending, write in UNITS if name.endswith(ending)), amount)
+    return write(number)
 
 
 def phrase(name: str, number: float) -> str:
     """`KV 99 %`, `12 waiting`, `0.4/s preemptions`."""
     label = LABELS.get(name, name.rsplit("_", 1)[0].replace("_", " "))
-    text = value(name, number).replace("%", " %")
+    text = value(name, number)
     if name.endswith("_requests"):
         return f"{text} {label}"
     if name == "preemptions_per_second":

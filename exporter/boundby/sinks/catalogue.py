@@ -145,9 +145,7 @@ def catalogue(limits: tuple[str, ...], version: str) -> tuple[Family, ...]:
             kind="gauge",
             help="1 when work is waiting or more load would bring little.",
             labels=ENGINE,
-            rows=_engines(
-                lambda e: () if e.saturated is None else (((), float(e.saturated)),)
-            ),
+            rows=_engines(lambda e: () if e.saturated is None else (((), float(e.saturated)),)),
             stability="stable",
         ),
         Family(
@@ -163,9 +161,7 @@ def catalogue(limits: tuple[str, ...], version: str) -> tuple[Family, ...]:
             kind="gauge",
             help="Share of wall time by what it went to; the parts sum to 1.",
             labels=(*ENGINE, "part"),
-            rows=_engines(
-                lambda e: (((p,), e.time[p]) for p in TIME_PARTS if p in e.time)
-            ),
+            rows=_engines(lambda e: (((p,), e.time[p]) for p in TIME_PARTS if p in e.time)),
             stability="stable",
         ),
         Family(
@@ -193,33 +189,71 @@ def catalogue(limits: tuple[str, ...], version: str) -> tuple[Family, ...]:
             stability="stable",
         ),
         *(
-            Family(name=name, kind="gauge", help=text, labels=ENGINE, rows=_signal(signal),
-                   stability="stable")
+            Family(
+                name=name,
+                kind="gauge",
+                help=text,
+                labels=ENGINE,
+                rows=_signal(signal),
+                stability="stable",
+            )
             for name, signal, text in (
-                ("boundby_mfu_ratio", "mfu_ratio",
-                 "Model FLOPs utilisation: useful FLOP/s over the peak of the dtype in use."),
-                ("boundby_mbu_ratio", "mbu_ratio",
-                 "Model bandwidth utilisation: bytes that steps must move over peak bandwidth."),
-                ("boundby_kv_used_ratio", "kv_used_ratio",
-                 "KV cache in use, mean of the window."),
-                ("boundby_kv_capacity_tokens", "kv_capacity_tokens",
-                 "Tokens that the KV cache can hold."),
-                ("boundby_kv_fitting_sequences", "kv_fitting_sequences",
-                 "Sequences that fit in the KV cache at today's mean context."),
-                ("boundby_decode_step_seconds", "decode_step_seconds",
-                 "Mean length of a step as a decoding sequence sees it."),
-                ("boundby_decode_step_floor_seconds", "decode_step_floor_seconds",
-                 "What the roofline alone would take for a step that only decodes."),
-                ("boundby_batch_sequences", "batch_sequences",
-                 "Sequences in the batch while any ran, mean of the window."),
-                ("boundby_batch_slots", "batch_slots_sequences",
-                 "Most sequences the batch may hold, as set or as inferred."),
-                ("boundby_host_gap_ratio", "host_gap_ratio",
-                 "Share of time that the GPU waited for the host while requests ran."),
-                ("boundby_prefix_hit_ratio", "prefix_hit_ratio",
-                 "Prompt tokens found in the prefix cache over those asked for."),
-                ("boundby_modelled_bytes_ratio", "modelled_bytes_ratio",
-                 "Bytes that the cost model explains over bytes that DRAM counters saw."),
+                (
+                    "boundby_mfu_ratio",
+                    "mfu_ratio",
+                    "Model FLOPs utilisation: useful FLOP/s over the peak of the dtype in use.",
+                ),
+                (
+                    "boundby_mbu_ratio",
+                    "mbu_ratio",
+                    "Model bandwidth utilisation: bytes that steps must move over peak bandwidth.",
+                ),
+                ("boundby_kv_used_ratio", "kv_used_ratio", "KV cache in use, mean of the window."),
+                (
+                    "boundby_kv_capacity_tokens",
+                    "kv_capacity_tokens",
+                    "Tokens that the KV cache can hold.",
+                ),
+                (
+                    "boundby_kv_fitting_sequences",
+                    "kv_fitting_sequences",
+                    "Sequences that fit in the KV cache at today's mean context.",
+                ),
+                (
+                    "boundby_decode_step_seconds",
+                    "decode_step_seconds",
+                    "Mean length of a step as a decoding sequence sees it.",
+                ),
+                (
+                    "boundby_decode_step_floor_seconds",
+                    "decode_step_floor_seconds",
+                    "What the roofline alone would take for a step that only decodes.",
+                ),
+                (
+                    "boundby_batch_sequences",
+                    "batch_sequences",
+                    "Sequences in the batch while any ran, mean of the window.",
+                ),
+                (
+                    "boundby_batch_slots",
+                    "batch_slots_sequences",
+                    "Most sequences the batch may hold, as set or as inferred.",
+                ),
+                (
+                    "boundby_host_gap_ratio",
+                    "host_gap_ratio",
+                    "Share of time that the GPU waited for the host while requests ran.",
+                ),
+                (
+                    "boundby_prefix_hit_ratio",
+                    "prefix_hit_ratio",
+                    "Prompt tokens found in the prefix cache over those asked for.",
+                ),
+                (
+                    "boundby_modelled_bytes_ratio",
+                    "modelled_bytes_ratio",
+                    "Bytes that the cost model explains over bytes that DRAM counters saw.",
+                ),
             )
         ),
         Family(

@@ -1,9 +1,9 @@
-"""A report as one plain page: no script, nothing from elsewhere, everything from outside escaped."""
+"""A report as one plain page: no script, nothing from elsewhere, all from outside escaped."""
 
 from html import escape
 
 from boundby.core.report import SCOPES, EngineReport, LimitReport, Report
-from boundby.core.words import phrase, seconds
+from boundby.core.words import percent, phrase, seconds
 
 COLOURS = {
     "demand": "#8c8c8c", "kv_capacity": "#cc79a7", "batch_slots": "#9467bd",
@@ -56,7 +56,9 @@ def render(report: Report, now: float) -> str:
     if not body:
         body.append("<section><h2>No verdict yet</h2><p>Sources below say why.</p></section>")
     age = max(0.0, now - report.at) if report.at else None
-    made = "no report yet" if age is None else f"made {seconds(age)} ago" if age >= 1 else "just made"
+    made = (
+        "no report yet" if age is None else f"made {seconds(age)} ago" if age >= 1 else "just made"
+    )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -73,10 +75,6 @@ def _title(report: Report) -> str:
     if not report.engines:
         return "boundby: no verdict yet"
     return "boundby: " + ", ".join(e.verdict["engine"].limit for e in report.engines)
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}".replace("%", " %")
 
 
 def _engine(engine: EngineReport, at: float) -> str:
@@ -109,7 +107,7 @@ def _scope(engine: EngineReport, scope: str, at: float) -> str:
     ties = f" or {', '.join(verdict.ties)}" if verdict.ties else ""
     return (
         f"<div class='scope s-{escape(verdict.limit)}'>{scope}: <b>{escape(verdict.limit + ties)}</b>"
-        f"{since} ({_percent(verdict.confidence)})<br><span class='soft'>"
+        f"{since} ({percent(verdict.confidence)})<br><span class='soft'>"
         f"{escape('; '.join(verdict.because))}</span></div>"
     )
 
@@ -122,10 +120,10 @@ def _bar(engine: EngineReport) -> str:
         words, limit = PARTS.get(part, (part, "unknown"))
         cells.append(
             f"<rect class='l-{limit}' x='{x * 1000:.1f}' y='0' width='{share * 1000:.1f}' "
-            f"height='20'><title>{escape(words)} {_percent(share)}</title></rect>"
+            f"height='20'><title>{escape(words)} {percent(share)}</title></rect>"
         )
         if share >= 0.005:  # noqa: PLR2004  less rounds to nothing
-            keys.append(f"<span class='key l-{limit}'></span>{escape(words)} {_percent(share)}")
+            keys.append(f"<span class='key l-{limit}'></span>{escape(words)} {percent(share)}")
         x += share
     return (
         f"<svg viewBox='0 0 1000 20' preserveAspectRatio='none' role='img' "
@@ -135,7 +133,7 @@ def _bar(engine: EngineReport) -> str:
 
 def _row(row: LimitReport) -> str:
     score = "" if row.score is None else f"{row.score:.2f}"
-    head = "" if row.headroom is None else f"+{_percent(row.headroom)}"
+    head = "" if row.headroom is None else f"+{percent(row.headroom)}"
     shown = "; ".join(phrase(name, number) for name, number in list(row.evidence.items())[:4])
     why = "; ".join(text for text in (row.why_not, shown) if text)
     helps = "".join(f"<li>{escape(text)}</li>" for text in row.remedies)

@@ -1,4 +1,4 @@
-"""The catalogue as exposition: Prometheus text and OpenMetrics, by the client library's writers."""
+"""The catalogue as exposition, text and OpenMetrics, by the client library's writers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,9 @@ class _Families:
             name = family.name.removesuffix("_total") if kind == "counter" else family.name
             metric = Metric(name, family.help, kind)
             for labels, value in family.rows(self._report):
-                metric.add_sample(family.name, dict(zip(family.labels, labels, strict=True)), value)
+                metric.add_sample(
+                    family.name, dict(zip(family.labels, labels, strict=True)), value
+                )
             if metric.samples:
                 yield metric
 

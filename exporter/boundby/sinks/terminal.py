@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from boundby.core.limit import Limit
 from boundby.core.report import EngineReport, Report
-from boundby.core.words import LABELS, seconds, value
+from boundby.core.words import LABELS, percent, seconds, value
 
 WIDTH = 100
 INDENT = "         "
@@ -48,10 +48,10 @@ def _engine(engine: EngineReport) -> str:
         if verdict is None:
             continue
         ties = f", or {' or '.join(verdict.ties)}" if verdict.ties else ""
-        head = f"{verdict.limit}{ties} ({verdict.confidence:.0%})".replace("%", " %")
+        head = f"{verdict.limit}{ties} ({percent(verdict.confidence)})"
         lines.append(_wrapped(f"  {scope}", f"{head}: {'; '.join(verdict.because)}"))
     spent = [
-        f"{PARTS[part]} {share:.0%}".replace("%", " %")
+        f"{PARTS[part]} {percent(share)}"
         for part, share in sorted(engine.time.items(), key=lambda item: -item[1])
         if share >= 0.005  # noqa: PLR2004  less rounds to nothing
     ]

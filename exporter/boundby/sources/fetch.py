@@ -6,6 +6,7 @@ is a setting to correct; a page that stops half-way is an error and not a short 
 """
 
 import asyncio
+import os
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Callable
@@ -191,13 +192,17 @@ def _refused(name: str, address: Address, response: aiohttp.ClientResponse) -> S
     return SourceError(name, f"no metrics from {address.shown} (it answers {said})", hint)
 
 
+NO_URL = (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)
+
+
 def _why(error: Exception) -> str:
     """Put an error into few words."""
-    if isinstance(error, aiohttp.ClientConnectorError) and error.os_error.strerror:
-        return error.os_error.strerror
+    if isinstance(error, aiohttp.ClientConnectorError):
+        number = error.os_error.errno or 0
+        return os.strerror(number) if number > 0 else str(error.os_error.strerror or error)
     if isinstance(error, aiohttp.ClientPayloadError):
         return "the page ends half-way"
-    if isinstance(error, aiohttp.InvalidURL):
+    if isinstance(error, NO_URL):
         return "this is not a URL"
     if isinstance(error, OSError) and error.filename:
         return f"{error.strerror}: {error.filename}"
@@ -206,7 +211,7 @@ def _why(error: Exception) -> str:
 
 def _hint(error: Exception) -> str:
     """Say what to try."""
-    if isinstance(error, aiohttp.InvalidURL):
+    if isinstance(error, NO_URL):
         return "Write it as http://HOST:PORT/metrics."
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return "Name the CA that signed its certificate."

@@ -86,6 +86,7 @@ TABLE = Table.of(
         Row("tpot_seconds", "vllm:request_time_per_output_token_seconds"),
         Row("request_seconds", "vllm:e2e_request_latency_seconds"),
         Row("queue_seconds", "vllm:request_queue_time_seconds"),
+        Row("queue_seconds", "vllm:time_in_queue_requests"),  # V0, in seconds all the same
         Row("prefill_seconds", "vllm:request_prefill_time_seconds"),
         Row("decode_seconds", "vllm:request_decode_time_seconds"),
         Row("request_prompt_tokens", "vllm:request_prompt_tokens"),

@@ -2,10 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from boundby.app.demo.engine import Engine, Settings, Step, kv_blocks
+from boundby.app.demo.engine import Engine
 from boundby.app.demo.load import Arrivals, Lengths, Load
 from boundby.app.demo.machine import GPUS, Board, Host, Machine
 from boundby.app.demo.model import Model
+from boundby.app.demo.settings import Settings, kv_blocks
+from boundby.app.demo.step import Step
 from boundby.app.demo.tally import GpuTally
 
 MODEL = Model(key="llama3-8b")
@@ -182,3 +184,43 @@ def test_heat_holds_the_clock_and_is_not_called_power() -> None:
 
     assert engine.clocks.ratio == pytest.approx(0.6)
     assert (engine.clocks.held_by_heat, engine.clocks.held_by_power) == (True, False)
+
+
+def test_twice_the_clients_make_a_longer_queue_from_then_on() -> None:
+    engine = engine_of()
+    engine.advance(20.0)
+    engine.change(MACHINE, replace(LOAD, clients=128))
+    engine.advance(40.0)
+
+    assert (engine.running, engine.waiting) == (32, 96)
+
+
+def test_fewer_clients_leave_as_they_are_answered() -> None:
+    engine = engine_of()
+    engine.advance(20.0)
+    engine.change(MACHINE, replace(LOAD, clients=10))
+    engine.advance(60.0)
+
+    assert engine.running + engine.waiting == 10
+
+
+def test_twice_the_rate_brings_twice_the_requests() -> None:
+    load = replace(LOAD, clients=0, requests_per_second=4.0)
+    engine = engine_of(load=load)
+    engine.advance(100.0)
+    before = engine.tally.finished
+    engine.change(MACHINE, replace(load, requests_per_second=8.0))
+    engine.advance(200.0)
+
+    assert engine.tally.finished - before == pytest.approx(800, rel=0.1)
+
+
+def test_heat_that_comes_later_lowers_the_clock_from_then_on() -> None:
+    engine = engine_of()
+    engine.advance(10.0)
+    before = engine.clocks.ratio
+    hot = replace(MACHINE, board=replace(MACHINE.board, thermal_clock_ratio=0.6))
+    engine.change(hot, LOAD)
+    engine.advance(20.0)
+
+    assert (before, engine.clocks.ratio) == (1.0, pytest.approx(0.6))

@@ -7,13 +7,15 @@ import pytest
 
 from boundby.core.cost import Parallel, StepBatch, coefficients, read_shape, step_cost, uniform
 from boundby.core.cost.duration import IDEAL, Bound, Pace, rates, step_time
-from boundby.core.cost.pace import ATTAINABLE
+from boundby.core.cost.pace import attainable
 from boundby.core.hardware import find
 
 ROOT = Path(__file__).parents[3]
 CONFIGS = json.loads((ROOT / "exporter/boundby/core/cost/models.json").read_text())
 H100 = find("NVIDIA H100 80GB HBM3")
 PCIE_ONLY = find("NVIDIA L40S")
+assert PCIE_ONLY is not None
+REAL = attainable(PCIE_ONLY)
 SHAPE = read_shape(CONFIGS["meta-llama/Llama-3.1-8B"])
 
 DECODE = StepBatch(decode_sequences=8, decode_context_tokens=8 * 2048)
@@ -22,12 +24,12 @@ PREFILL = StepBatch(prefill_tokens=8192)
 BOUNDS: list[tuple[str, StepBatch, Parallel, Pace, Bound]] = [
     ("a small decode waits for memory", DECODE, Parallel(), IDEAL, "memory_bandwidth"),
     ("a long prefill waits for arithmetic", PREFILL, Parallel(), IDEAL, "compute"),
-    ("a prefill over PCIe waits for it", PREFILL, Parallel(tensor=8), ATTAINABLE, "interconnect"),
+    ("a prefill over PCIe waits for it", PREFILL, Parallel(tensor=8), REAL, "interconnect"),
     (
         "a decode on eight GPUs waits for short kernels",
         DECODE,
         Parallel(tensor=8),
-        Pace(block_seconds=1e-4),
+        Pace(kernel_seconds=1e-4),
         "kernel_latency",
     ),
 ]  # fmt: skip
@@ -54,9 +56,9 @@ def test_fixed_times_are_added_to_the_roofline() -> None:
     cost = step_cost(c, DECODE)
 
     plain = step_time(cost, rates(H100, c))
-    fixed = step_time(cost, rates(H100, c, Pace(block_seconds=1e-5, step_seconds=1e-3)))
+    fixed = step_time(cost, rates(H100, c, Pace(kernel_seconds=1e-5, step_seconds=1e-3)))
 
-    assert fixed.seconds - plain.seconds == pytest.approx(64 * 1e-5 + 1e-3)
+    assert fixed.seconds - plain.seconds == pytest.approx(320 * 1e-5 + 1e-3)
 
 
 def test_a_pipeline_takes_as_long_as_its_stages_together() -> None:

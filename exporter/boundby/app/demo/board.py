@@ -26,6 +26,10 @@ class Clocks:
         self.watts = machine.board.idle_share * machine.gpu.power_watts
         self.held_by_power = False
 
+    def change(self, machine: Machine) -> None:
+        """Go on with another machine's limits, from the clock and power of now."""
+        self._machine = machine
+
     @property
     def held_by_heat(self) -> bool:
         """Whether the temperature's clock is what the board runs at."""

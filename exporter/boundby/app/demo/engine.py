@@ -7,93 +7,22 @@ that differ only in their growing contexts are advanced several at once, and per
 changes only when a sequence joins or leaves, so a second of serving costs little.
 """
 
-import heapq
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from random import Random
-from typing import NamedTuple
 
+from boundby.app.demo.batch import BLOCK, Batch
 from boundby.app.demo.board import Clocks
-from boundby.app.demo.load import Arrivals, Request
-from boundby.app.demo.machine import Host, Machine
+from boundby.app.demo.load import Arrivals, Load, Request
+from boundby.app.demo.machine import Machine
 from boundby.app.demo.model import Model
-from boundby.app.demo.pace import Pace, Pass, Work
+from boundby.app.demo.pace import Pace, Work
+from boundby.app.demo.settings import Settings
+from boundby.app.demo.step import Plan, Step, Timer
 from boundby.app.demo.tally import EngineTally, GpuTally
 
-BLOCK = 16
-"""Tokens of a KV block."""
-
-STRIDE = 16
-"""Most decode steps advanced at once."""
-
-KERNEL_JITTER = 0.01
 SERVER_SECONDS_PER_TOKEN = 6e-6
 """CPU of the API server for one output token: detokenising and streaming."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What the engine was started with."""
-
-    max_num_seqs: int = 256
-    max_num_batched_tokens: int = 8192
-    kv_blocks: int = 10_000
-    watermark: float = 0.0
-    """Share of the blocks that admission leaves free."""
-    mixes: bool = True
-    """Prefill chunks share steps with decoding; else prefills go first, alone."""
-    memory_utilization: float = 0.9
-
-
-def kv_blocks(model: Model, machine: Machine, memory_utilization: float) -> int:
-    """Blocks that fit beside the weights and a working reserve, on the fullest GPU."""
-    tensor = machine.tensor
-    per_token = model.config["num_hidden_layers"] * model.kv_bytes_per_token_layer(tensor)
-    room = machine.gpu.memory_bytes * memory_utilization - model.weight_bytes / tensor
-    reserve = 1.5e9 + 0.03 * machine.gpu.memory_bytes
-    return max(16, int((room - reserve) / (per_token * BLOCK)))
-
-
-class Step(NamedTuple):
-    """What is told of every group of equal steps to who wants to know."""
-
-    work: Work
-    steps: int
-    decoding: int
-    prefill_tokens: int
-    sequences: int
-    clock: float
-    held_by_power: bool
-    held_by_heat: bool
-
-
-def wall(pace: Pace, host: Host, work: Work, sequences: int, clock: float) -> float:
-    """Seconds of one step without jitter: the forward pass and what the host adds."""
-    return _wall(pace, host, pace.forward(work, clock), work.tokens, _host(host, sequences))
-
-
-def _host(host: Host, sequences: int) -> float:
-    return host.step_seconds + host.sequence_seconds * sequences
-
-
-def _wall(pace: Pace, host: Host, did: Pass, tokens: float, host_seconds: float) -> float:
-    span = did.seconds
-    if host.eager or tokens > host.graph_tokens:
-        span = max(span, pace.kernels * host.launch_seconds)
-    return max(span, host_seconds) if host.overlaps else span + host_seconds
-
-
-class _Plan:
-    """A group of steps under way."""
-
-    __slots__ = ("begin", "chunks", "decoding", "did", "end", "steps", "told")
-
-    def __init__(self, begin: float, end: float, told: Step, did: GpuTally) -> None:
-        self.begin, self.end, self.told, self.did = begin, end, told, did
-        self.steps, self.decoding = told.steps, told.decoding
-        self.chunks: list[tuple[Request, int]] = []
 
 
 class Engine:
@@ -118,26 +47,16 @@ class Engine:
         self.machine = machine
         self.clocks = Clocks(machine)
         self.arrivals = arrivals
-        self._pace = Pace(model, machine)
-        self._random = Random(seed)  # noqa: S311 - a simulation, nothing secret
+        self._model = model
+        self._timer = Timer(Pace(model, machine), machine.host, seed)
         self._prefix = prefix_tokens // BLOCK * BLOCK
         self._shared_blocks = prefixes * self._prefix // BLOCK
         self._waiting: deque[Request] = deque()
         self._prefilling: deque[Request] = deque()
         self._running: dict[Request, None] = {}
-        self._finishes: list[tuple[int, int, Request]] = []
-        self._order = 0
-        self._step = 0
-        """Decode steps done; every decoding sequence gains one token in each."""
-        self._decoding = 0
-        self._context = 0
-        """Sum over decoding sequences of their KV tokens at decode step 0, as it were."""
-        self._share = 0.0
-        """Sum over decoding sequences of one over their output length."""
-        self._grows = [0] * BLOCK
-        """Decoding sequences by the decode step, modulo a block, that needs a new block."""
+        self._batch = Batch()
         self._free = settings.kv_blocks - self._shared_blocks
-        self._plan: _Plan | None = None
+        self._plan: Plan | None = None
 
     @property
     def running(self) -> int:
@@ -153,6 +72,13 @@ class Engine:
     def kv_used_ratio(self) -> float:
         """Blocks in use over all blocks."""
         return 1.0 - self._free / self.settings.kv_blocks
+
+    def change(self, machine: Machine, load: Load, seed: int = 0) -> None:
+        """Meet another machine and another load from now on; what runs goes on running."""
+        self.machine = machine
+        self.clocks.change(machine)
+        self._timer = Timer(Pace(self._model, machine), machine.host, seed)
+        self.arrivals.change(load, self.now)
 
     def gpu_now(self) -> GpuTally:
         """Give the GPU's tally with the step under way counted as far as it got."""
@@ -208,13 +134,12 @@ class Engine:
         """Blocks of its own that a request needs to be computed up to its target."""
         return -(-request.target // BLOCK) - self._prefix // BLOCK
 
-    def _schedule(self, until: float) -> _Plan | None:
+    def _schedule(self, until: float) -> Plan | None:
         """Choose the next step, or the next several alike; None when there is nothing to run."""
         self._receive()
         settings = self.settings
         evicted = self._make_room()
-        growth = self._grows[self._step % BLOCK]
-        left = settings.max_num_batched_tokens - (self._decoding if settings.mixes else 0)
+        left = settings.max_num_batched_tokens - (self._batch.size if settings.mixes else 0)
         chunks: list[tuple[Request, int]] = []
         for request in self._prefilling:
             if left <= 0:
@@ -222,7 +147,7 @@ class Engine:
             size = min(left, request.target - request.done)
             chunks.append((request, size))
             left -= size
-        spare = int(settings.watermark * settings.kv_blocks) + growth
+        spare = int(settings.watermark * settings.kv_blocks) + self._batch.growth
         while self._waiting and left > 0 and not evicted and self.running < settings.max_num_seqs:
             request = self._waiting[0]
             need = self._blocks(request)
@@ -232,7 +157,7 @@ class Engine:
             size = min(left, request.target - request.done)
             chunks.append((request, size))
             left -= size
-        decoding = self._decoding if settings.mixes or not chunks else 0
+        decoding = self._batch.size if settings.mixes or not chunks else 0
         if not decoding and not chunks:
             return None
         return self._timed(decoding, chunks, until, alone=evicted)
@@ -251,8 +176,8 @@ class Engine:
 
     def _timed(
         self, decoding: int, chunks: list[tuple[Request, int]], until: float, *, alone: bool
-    ) -> _Plan:
-        steps = 1 if chunks or alone else self._alike()
+    ) -> Plan:
+        steps = 1 if chunks or alone else self._batch.alike(self._free)
         pairs = reads = 0.0
         prefill = finishing = 0
         for request, size in chunks:
@@ -260,7 +185,7 @@ class Engine:
             reads += request.done + size
             prefill += size
             finishing += request.done + size == request.target
-        first = self._context + decoding * (self._step + 1) if decoding else 0
+        first = self._batch.context if decoding else 0
         clock, sequences = self.clocks.ratio, self.running
         while True:
             work = Work(
@@ -270,23 +195,11 @@ class Engine:
                 pairs,
                 reads,
             )
-            did = self._pace.forward(work, clock)
-            root = math.sqrt(steps)
-            gauss = self._random.gauss
-            busy = did.seconds * max(0.5, 1.0 + KERNEL_JITTER * gauss(0.0, 1.0) / root)
-            host = self.machine.host
-            noise = math.exp(host.jitter_ratio * gauss(0.0, 1.0) / root)
-            spent = _host(host, sequences) * noise
-            each = _wall(self._pace, host, did._replace(seconds=busy), work.tokens, spent)
+            each, did = self._timer.time(work, sequences, clock, steps)
             fits = self._steps_until(until, each, steps)
             if fits == steps:
                 break
             steps = fits
-        tally = GpuTally()
-        tally.busy_seconds = busy * steps
-        tally.tensor_seconds = did.tensor_seconds * steps
-        tally.dram_bytes = did.dram_bytes * steps
-        tally.link_bytes = did.link_bytes * steps
         told = Step(
             work,
             steps,
@@ -297,24 +210,8 @@ class Engine:
             self.clocks.held_by_power,
             self.clocks.held_by_heat,
         )
-        self.clocks.spend(each * steps, tally)
-        plan = _Plan(self.now, self.now + each * steps, told, tally)
-        plan.chunks = chunks
-        return plan
-
-    def _alike(self) -> int:
-        """Count the decode steps that can pass before the set of sequences may change."""
-        steps = STRIDE
-        while self._finishes and self._finishes[0][2].finish != self._finishes[0][0]:
-            heapq.heappop(self._finishes)
-        if self._finishes:
-            steps = min(steps, self._finishes[0][0] - self._step)
-        needed = 0
-        for ahead in range(steps):
-            needed += self._grows[(self._step + ahead) % BLOCK]
-            if needed > self._free:
-                return max(1, ahead)
-        return max(1, steps)
+        self.clocks.spend(each * steps, did)
+        return Plan(self.now, self.now + each * steps, told, chunks, did)
 
     def _steps_until(self, until: float, each: float, steps: int) -> int:
         """Cut a group of steps where an arrival could join, or where the clock stops."""
@@ -328,7 +225,7 @@ class Engine:
     def _make_room(self) -> bool:
         """Evict the newest sequences until the next decode step's blocks are there."""
         evicted = False
-        while self._grows[self._step % BLOCK] > self._free:
+        while self._batch.growth > self._free:
             request, _ = self._running.popitem()
             self._give_up(request)
             if self._running:
@@ -346,42 +243,21 @@ class Engine:
             self._prefilling.remove(request)
             self._free += self._blocks(request)
         else:
-            self._stop_decoding(request)
-            request.generated += self._step - request.joined
+            self._free += self._batch.leave(request) - self._prefix // BLOCK
+            request.generated += self._batch.step - request.joined
             request.target = request.prompt + request.generated
         request.done = 0
 
-    def _stop_decoding(self, request: Request) -> None:
-        held = request.target + self._step - request.joined
-        self._free += -(-held // BLOCK) - self._prefix // BLOCK
-        self._grows[(request.joined - request.target) % BLOCK] -= 1
-        self._context -= request.target - request.joined
-        self._share -= 1.0 / request.output
-        self._decoding -= 1
-        request.finish = -1
-
-    def _start_decoding(self, request: Request) -> None:
-        request.joined = self._step
-        request.finish = self._step + request.output - request.generated
-        self._grows[(request.joined - request.target) % BLOCK] += 1
-        self._context += request.target - request.joined
-        self._share += 1.0 / request.output
-        self._decoding += 1
-        self._order += 1
-        heapq.heappush(self._finishes, (request.finish, self._order, request))
-
-    def _commit(self, plan: _Plan) -> None:
-        tally, steps, decoding = self.tally, plan.steps, plan.decoding
+    def _commit(self, plan: Plan) -> None:
+        tally, steps, decoding = self.tally, plan.step.steps, plan.step.decoding
         span = plan.end - plan.begin
         self.gpu = self._added(plan.did)
         tally.steps += steps
         outputs = decoding
         if decoding:
-            for ahead in range(steps):
-                self._free -= self._grows[(self._step + ahead) % BLOCK]
-            self._step += steps
+            self._free -= self._batch.advance(steps)
             tally.generation_tokens += decoding * steps
-            tally.progress_requests += 0.5 * self._share * steps
+            tally.progress_requests += 0.5 * self._batch.progress * steps
             tally.histograms["token_gap"].observe(span / steps, decoding * steps)
         for request, size in plan.chunks:
             request.done += size
@@ -398,7 +274,7 @@ class Engine:
         if decoding:
             self._finish_due()
         if self.on_step is not None:
-            self.on_step(plan.told)
+            self.on_step(plan.step)
 
     def _first_output(self, request: Request) -> None:
         """Count a prefill that is through: it gives a token and goes on to decode."""
@@ -416,35 +292,18 @@ class Engine:
             self._free += self._blocks(request)
             self._leave_for_good(request)
         else:
-            self._start_decoding(request)
+            self._batch.join(request)
 
     def _finish_due(self) -> None:
-        while self._finishes and self._finishes[0][0] <= self._step:
-            due, _, request = heapq.heappop(self._finishes)
-            if request.finish == due:
-                self._stop_decoding(request)
-                request.generated = request.output
-                del self._running[request]
-                self._leave_for_good(request)
+        for request in self._batch.due():
+            self._free += self._batch.leave(request) - self._prefix // BLOCK
+            request.generated = request.output
+            del self._running[request]
+            self._leave_for_good(request)
 
     def _leave_for_good(self, request: Request, *, aborted: bool = False) -> None:
         self.arrivals.finished(self.now)
-        tally, now = self.tally, self.now
         if aborted:
-            tally.aborted += 1
-            return
-        tally.finished += 1
-        decode = now - request.first_token
-        for name, value in (
-            ("request", now - request.arrived),
-            ("queue", request.first_scheduled - request.arrived),
-            ("inference", now - request.first_scheduled),
-            ("prefill", request.first_token - request.first_scheduled),
-            ("decode", decode),
-            ("mean_token_gap", decode / max(1, request.output - 1)),
-            ("prompt_tokens", request.prompt),
-            ("generation_tokens", request.output),
-            ("computed_tokens", max(1, request.prompt - self._prefix)),
-            ("preemptions", request.preempted),
-        ):
-            tally.histograms[name].observe(value)
+            self.tally.aborted += 1
+        else:
+            self.tally.answer(request, self.now, self._prefix)

@@ -7,7 +7,8 @@ as their own pages show them. Values are simulated.
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from boundby.app.demo.engine import BLOCK, Engine
+from boundby.app.demo.batch import BLOCK
+from boundby.app.demo.engine import Engine
 from boundby.app.demo.model import Model
 from boundby.app.demo.tally import Histogram
 

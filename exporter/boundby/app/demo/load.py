@@ -97,6 +97,7 @@ class Arrivals:
         self._lengths = Random(seed)  # noqa: S311 - a simulation, nothing secret
         self._gaps = Random(seed + 1)  # noqa: S311 - a simulation, nothing secret
         self._times: list[float] = []
+        self._retiring = 0
         self._open = load.requests_per_second is not None
         if self._open:
             self._times.append(begin + self._gap())
@@ -121,8 +122,21 @@ class Arrivals:
         prompt = load.prompt.draw(self._lengths) + load.prefix_tokens
         return Request(at, prompt, load.output.draw(self._lengths))
 
+    def change(self, load: Load, at: float) -> None:
+        """Go on as `load` from `at`; a closed loop may not become open, nor the other way."""
+        if self._open:
+            self._load = load
+            self._times[0] = at + self._gap()
+            return
+        self._retiring += max(0, self._load.clients - load.clients)
+        for _ in range(load.clients - self._load.clients):
+            heapq.heappush(self._times, at + self._gaps.random() * load.ramp_seconds)
+        self._load = load
+
     def finished(self, at: float) -> None:
         """Tell the stream that one request was answered."""
-        if not self._open:
+        if self._retiring:
+            self._retiring -= 1
+        elif not self._open:
             think = self._load.think_seconds
             heapq.heappush(self._times, at + (self._gaps.expovariate(1 / think) if think else 0.0))

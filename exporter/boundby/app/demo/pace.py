@@ -103,11 +103,15 @@ class Pace:
             return 0.0
         return float(memory * (1.0 + (compute / memory) ** power) ** (1.0 / power))
 
+    def _wasted(self, tokens: float) -> float:
+        """Tokens of work that half-filled tiles add: few for few tokens, `tile_tokens` at most."""
+        return self._tile * tokens / (self._tile + tokens)
+
     def forward(self, work: Work, clock: float = 1.0) -> Pass:
         """One pass over `work`, at `clock` of the highest clock."""
         tokens, sampled, context, pairs, reads = work
         matmul, attention = self._matmul_rate * clock, self._attention_rate * clock
-        tiled = tokens + self._tile
+        tiled = tokens + self._wasted(tokens)
         # Projections and MLP: two operations a weight a token, the weights read once a step.
         seconds = self._joined(
             2.0 * self._projection * tiled / matmul,
@@ -116,7 +120,8 @@ class Pace:
         if self._experts > 1:
             miss = (1.0 - self._visited / self._experts) ** tokens
             touched = self._experts * (1.0 - miss)
-            spread = tokens * self._visited + self._tile * touched * 0.25
+            each = tokens * self._visited / touched
+            spread = touched * (each + self._wasted(each))
         else:
             touched, spread = 1.0, tiled
         mlp_bytes = self._expert_bytes * touched
@@ -138,7 +143,7 @@ class Pace:
         head_bytes = 2.0 * self._head + sampled * self._logit_bytes
         if sampled:
             seconds += self._joined(
-                2.0 * self._head * (sampled + self._tile) / matmul,
+                2.0 * self._head * (sampled + self._wasted(sampled)) / matmul,
                 head_bytes / self._matmul_bandwidth,
             )
         flops = (

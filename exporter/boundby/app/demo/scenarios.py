@@ -8,10 +8,10 @@ a lost NVLink, a lowered power cap, a failed fan, a small cache, unfused kernels
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from boundby.app.demo.engine import Settings, kv_blocks
 from boundby.app.demo.load import Lengths, Load
 from boundby.app.demo.machine import GPUS, Board, Host, Machine
 from boundby.app.demo.model import Model
+from boundby.app.demo.settings import Settings, kv_blocks
 
 Scope = Literal["engine", "decode", "prefill"]
 

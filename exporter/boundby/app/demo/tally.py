@@ -9,6 +9,8 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from boundby.app.demo.load import Request
+
 TTFT_BOUNDS = (
     *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75),
     *(1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0, 160.0, 640.0, 2560.0),
@@ -116,6 +118,24 @@ class EngineTally:
         """Useful work in whole requests: half for the prompt, half for the output."""
         self.server_cpu_seconds = 0.0
         self.histograms = {name: Histogram(edges) for name, edges in bounds.items()}
+
+    def answer(self, request: Request, now: float, cached_tokens: int) -> None:
+        """Count a request that got its last token now."""
+        self.finished += 1
+        decode = now - request.first_token
+        for name, value in (
+            ("request", now - request.arrived),
+            ("queue", request.first_scheduled - request.arrived),
+            ("inference", now - request.first_scheduled),
+            ("prefill", request.first_token - request.first_scheduled),
+            ("decode", decode),
+            ("mean_token_gap", decode / max(1, request.output - 1)),
+            ("prompt_tokens", request.prompt),
+            ("generation_tokens", request.output),
+            ("computed_tokens", max(1, request.prompt - cached_tokens)),
+            ("preemptions", request.preempted),
+        ):
+            self.histograms[name].observe(value)
 
 
 class GpuTally:

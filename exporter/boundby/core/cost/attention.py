@@ -9,6 +9,15 @@ from typing import Literal
 
 from boundby.core.cost.shape import Mixer, MixerKind
 
+GROUPED_KERNELS = 6
+"""Norm, projection in, rotation, cache write, attention, projection out."""
+
+LATENT_KERNELS = 14
+"""The same with two-step projections, their norms, and the absorbed products."""
+
+INDEXER_KERNELS = 6
+"""Two projections, norm, rotation, scores, choice."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heads:
@@ -44,6 +53,7 @@ def grouped(heads: Heads, *, kind: MixerKind = "full", reach: int | None = None)
         prefill_pair_flops=4 * query,
         reach=reach,
         activations=2 * heads.hidden + 2 * query + 2 * keyed,
+        kernels=GROUPED_KERNELS + (0 if heads.qk_norm == "none" else 2),
     )
 
 
@@ -105,4 +115,5 @@ def latent(sizes: Latent, indexer: Indexer | None = None) -> Mixer:
         + 2 * (rank or 0)
         + 2 * (sizes.kv_rank + sizes.rope)
         + 2 * sizes.heads * (key + sizes.value),
+        kernels=LATENT_KERNELS + (INDEXER_KERNELS if indexer else 0),
     )

@@ -5,7 +5,9 @@ waits for the slower of its arithmetic and its bytes. Collectives and the fixed 
 of short kernels come on top: the measured gap to a plain roofline is additive.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import sqrt
 from typing import Literal
 
 from boundby.core.cost.step import Coefficients, StepCost
@@ -18,25 +20,37 @@ Bound = Literal["compute", "memory_bandwidth", "interconnect", "kernel_latency"]
 class Pace:
     """The shares of its peaks that a GPU attains, and its fixed times. The default is ideal."""
 
-    compute_ratio: float = 1.0
-    attention_compute_ratio: float = 1.0
-    memory_ratio: float = 1.0
-    attention_memory_ratio: float = 1.0
-    expert_memory_ratio: float = 1.0
+    compute_ratios: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """Of large matrix products, by the dtype they run in; 1 where absent."""
+    memory_ratios: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """Of reading weights, by the same."""
     expert_compute_ratio: float = 1.0
+    """Of experts, on top of `compute_ratios`."""
+    expert_memory_ratio: float = 1.0
+    attention_compute_ratio: float = 1.0
+    attention_memory_ratio: float = 1.0
+    activation_memory_ratio: float | None = None
+    """Of activations; None leaves their traffic out."""
     link_ratio: float = 1.0
-    links_overlap: bool = True
-    """Whether collectives hide behind the rest, so that only the slower of the two counts."""
-    block_seconds: float = 0.0
-    """Fixed time of one mixer or feed-forward."""
+    link_ramp: float = 0.0
+    """Half way between latency and bandwidth a collective is slower than both; how much."""
     collective_seconds: float = 0.0
     """Fixed time of one collective."""
+    links_overlap: bool = True
+    """Whether collectives hide behind the rest, so that only the slower of the two counts."""
+    kernel_seconds: float = 0.0
+    """Fixed time of one kernel in a chain of short ones."""
     step_seconds: float = 0.0
     """Fixed time of one step: sampling, and the host where it is not hidden."""
+    sequence_seconds: float = 0.0
+    """The same for each sequence in the step."""
 
 
 IDEAL = Pace()
 """Every peak attained, nothing fixed: a bound from below."""
+
+RAMP_SECONDS = 5e-6
+"""The latency that `link_ramp` is a multiple of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,33 +62,36 @@ class Rates:
     attention_flops_per_second: float
     head_flops_per_second: float
     bytes_per_second: float
+    head_bytes_per_second: float
     attention_bytes_per_second: float
     expert_bytes_per_second: float
+    activation_bytes_per_second: float | None
     link_bytes_per_second: float
-    links_overlap: bool
-    block_seconds: float
-    collective_seconds: float
-    step_seconds: float
+    pace: Pace
     stages: int
 
 
 def rates(gpu: Gpu, c: Coefficients, pace: Pace = IDEAL) -> Rates:
     """Work out the rates of a deployment, once. Scores and the head are 16-bit arithmetic."""
-    wide = gpu.best_peak_flops("bf16")
-    routed = c.experts[0].arithmetic if c.experts else c.arithmetic
+    wide, moved = gpu.best_peak_flops("bf16"), gpu.memory_bytes_per_second
+    dense, routed = gpu.runs_in(c.arithmetic), gpu.runs_in(c.expert_arithmetic)
+
+    def compute(dtype: str) -> float:
+        return pace.compute_ratios.get(dtype, 1.0)
+
+    activations = pace.activation_memory_ratio
     return Rates(
-        dense_flops_per_second=gpu.best_peak_flops(c.arithmetic) * pace.compute_ratio,
-        expert_flops_per_second=gpu.best_peak_flops(routed) * pace.expert_compute_ratio,
+        dense_flops_per_second=gpu.peaks[dense] * compute(dense),
+        expert_flops_per_second=gpu.peaks[routed] * compute(routed) * pace.expert_compute_ratio,
         attention_flops_per_second=wide * pace.attention_compute_ratio,
-        head_flops_per_second=wide * pace.compute_ratio,
-        bytes_per_second=gpu.memory_bytes_per_second * pace.memory_ratio,
-        attention_bytes_per_second=gpu.memory_bytes_per_second * pace.attention_memory_ratio,
-        expert_bytes_per_second=gpu.memory_bytes_per_second * pace.expert_memory_ratio,
+        head_flops_per_second=wide * compute("bf16"),
+        bytes_per_second=moved * pace.memory_ratios.get(dense, 1.0),
+        head_bytes_per_second=moved * pace.memory_ratios.get("bf16", 1.0),
+        attention_bytes_per_second=moved * pace.attention_memory_ratio,
+        expert_bytes_per_second=moved * pace.expert_memory_ratio,
+        activation_bytes_per_second=moved * activations if activations else None,
         link_bytes_per_second=gpu.link_bytes_per_second * pace.link_ratio,
-        links_overlap=pace.links_overlap,
-        block_seconds=pace.block_seconds,
-        collective_seconds=pace.collective_seconds,
-        step_seconds=pace.step_seconds,
+        pace=pace,
         stages=c.parallel.pipeline,
     )
 
@@ -113,12 +130,11 @@ class StepTime:
 def step_time(cost: StepCost, r: Rates) -> StepTime:
     """Time one step; through a pipeline, from the first stage to the last."""
     compute = memory = 0.0
-    dense_bytes = cost.weight_bytes - cost.expert_bytes
     for flops, flops_per_second, moved, bytes_per_second in (
         (
             cost.weight_flops - cost.expert_flops,
             r.dense_flops_per_second,
-            dense_bytes,
+            cost.weight_bytes - cost.expert_bytes,
             r.bytes_per_second,
         ),
         (
@@ -133,26 +149,36 @@ def step_time(cost: StepCost, r: Rates) -> StepTime:
             cost.kv_read_bytes + cost.kv_write_bytes + cost.state_bytes,
             r.attention_bytes_per_second,
         ),
-        (cost.head_flops, r.head_flops_per_second, cost.head_bytes, r.bytes_per_second),
+        (cost.head_flops, r.head_flops_per_second, cost.head_bytes, r.head_bytes_per_second),
     ):
         busy, waiting = flops / flops_per_second, moved / bytes_per_second
         if busy > waiting:
             compute += busy
         else:
             memory += waiting
-    link = (
-        cost.collective_bytes / r.link_bytes_per_second
-        + cost.collective_count * r.collective_seconds
-    )
-    if r.links_overlap:
+    if r.activation_bytes_per_second:
+        memory += cost.activation_bytes / r.activation_bytes_per_second
+    link = collective_seconds(cost.collective_bytes, cost.collective_count, r)
+    if r.pace.links_overlap:
         if link > compute + memory:
             compute = memory = 0.0
         else:
             link = 0.0
-    stages = r.stages
+    stages, pace = r.stages, r.pace
     return StepTime(
         compute_seconds=compute * stages,
         memory_seconds=memory * stages,
         interconnect_seconds=link * stages,
-        kernel_latency_seconds=stages * cost.blocks * r.block_seconds + r.step_seconds,
+        kernel_latency_seconds=stages * cost.kernels * pace.kernel_seconds
+        + pace.step_seconds
+        + cost.sequences * pace.sequence_seconds,
     )
+
+
+def collective_seconds(moved: float, count: float, r: Rates) -> float:
+    """Return the time of `count` like collectives that move `moved` bytes over a link in all."""
+    if count <= 0:
+        return 0.0
+    line = moved / r.link_bytes_per_second
+    ramp = r.pace.link_ramp * sqrt(line * count * RAMP_SECONDS)
+    return line + ramp + count * r.pace.collective_seconds

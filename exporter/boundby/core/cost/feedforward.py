@@ -5,6 +5,15 @@ Sources: Shazeer 2020 (gated), Fedus 2021 and Jiang 2024 (experts), DeepSeekMoE 
 
 from boundby.core.cost.shape import FeedForward
 
+DENSE_KERNELS = 4
+"""Norm, matrix in, activation, matrix out."""
+
+EXPERT_KERNELS = 9
+"""Norm, router, choice, sorting (2), matrix in, activation, matrix out, sum."""
+
+SHARED_KERNELS = 3
+"""Matrix in, activation, matrix out of the shared expert."""
+
 
 def dense(*, hidden: int, inner: int, gated: bool = True, bias: bool = False) -> FeedForward:
     """One dense network of `inner` width; a gated one has a third matrix."""
@@ -13,6 +22,7 @@ def dense(*, hidden: int, inner: int, gated: bool = True, bias: bool = False) ->
         dense=hidden * inner * (ways + 1),
         vectors=(inner * ways + hidden) * bias,
         activations=2 * hidden + inner * 2 * ways,
+        kernels=DENSE_KERNELS,
     )
 
 

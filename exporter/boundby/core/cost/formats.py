@@ -7,10 +7,9 @@ always, unless said) stay in the model's own dtype. Scales and zero points are c
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 from boundby.core.cost.fields import ConfigError
-from boundby.core.cost.shape import PARTS, Part
+from boundby.core.cost.shape import PARTS, ModelShape, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +20,24 @@ class Scheme:
     arithmetic: str
 
 
+def quantising_kernels(scheme: Scheme) -> int:
+    """Return the kernels that bring a block's activations to the weights' narrow arithmetic."""
+    return 0 if scheme.arithmetic in {"bf16", "fp16", "fp32"} else 2
+
+
 def grouped_integer(bits: int, group: int, *, zeros: bool = True) -> Scheme:
     """Integers with a 16-bit scale for each `group` (and a zero point), unpacked to 16 bits."""
     each = (2.0 + (bits / 8 if zeros else 0.0)) / group if group > 0 else 0.0
     return Scheme(bits / 8 + each, "bf16")
 
 
+def fp8_block(rows: int, columns: int) -> Scheme:
+    """8-bit floats with a 32-bit scale for each block (DeepSeek-V3's own format)."""
+    return Scheme(1.0 + 4.0 / (rows * columns), "fp8")
+
+
 BF16 = Scheme(2.0, "bf16")
 FP8 = Scheme(1.0, "fp8")
-FP8_BLOCK = Scheme(1.0 + 4.0 / (128 * 128), "fp8")
-"""A 32-bit scale for each 128 x 128 block (DeepSeek-V3's own format)."""
 INT8 = Scheme(1.0, "int8")
 MXFP4 = Scheme(0.5 + 1.0 / 32, "bf16")
 """OCP MX: an 8-bit scale for each 32; weights only, so arithmetic stays wide."""
@@ -45,7 +52,7 @@ SCHEMES: Mapping[str, Scheme] = MappingProxyType(
         "fp16": Scheme(2.0, "fp16"), "float16": Scheme(2.0, "fp16"), "half": Scheme(2.0, "fp16"),
         "fp32": Scheme(4.0, "fp32"), "float32": Scheme(4.0, "fp32"), "float": Scheme(4.0, "fp32"),
         "fp8": FP8, "float8": FP8, "fp8_e4m3": FP8, "fp8_e5m2": FP8, "float8_e4m3fn": FP8,
-        "fp8_block": FP8_BLOCK, "fbgemm_fp8": FP8, "ptpc_fp8": FP8,
+        "fp8_block": fp8_block(128, 128), "fbgemm_fp8": FP8, "ptpc_fp8": FP8,
         "mxfp8": Scheme(1 + 1 / 32, "fp8"),
         "int8": INT8, "w8a8": INT8, "w8a8_int8": INT8, "int8_weight_only": Scheme(1.0, "bf16"),
         "fp8_weight_only": Scheme(1.0, "bf16"),
@@ -99,10 +106,11 @@ class Formats:
     activation_bytes_per_element: float = 2.0
     vector_bytes_per_element: float = 2.0
 
-    @property
-    def arithmetic(self) -> str:
-        """The dtype in which most of the work is done: that of experts, else dense layers."""
-        return self.parts["dense"].arithmetic
+    def dense_arithmetic(self, shape: ModelShape) -> str:
+        """Return the dtype in which most of the work outside experts is done."""
+        work = {part: n for part, n in shape.matrices().items() if part not in {"experts", "head"}}
+        largest = max(work, key=lambda part: work[part])
+        return self.parts[largest].arithmetic
 
 
 def uniform(weights: str = "bf16", kv: str = "auto") -> Formats:
@@ -112,19 +120,3 @@ def uniform(weights: str = "bf16", kv: str = "auto") -> Formats:
     parts = dict.fromkeys(PARTS, whole)
     parts["head"] = parts["router"] = wide
     return Formats(parts=MappingProxyType(parts), kv_bytes_per_element=kv_bytes(kv))
-
-
-def read_formats(
-    config: Mapping[str, Any], weights: str | None = None, kv: str | None = None
-) -> Formats:
-    """Take the words of settings where given, else the config's own fields."""
-    if weights and weights != "auto":
-        return uniform(weights, kv or "auto")
-    own = config.get("torch_dtype", config.get("dtype"))
-    word = own if isinstance(own, str) and own.lower() in SCHEMES else "bf16"
-    quantised = config.get("quantization_config")
-    if isinstance(quantised, Mapping):
-        method = quantised.get("quant_method")
-        if isinstance(method, str) and method.lower() in SCHEMES:
-            word = method
-    return uniform(word, kv or "auto")

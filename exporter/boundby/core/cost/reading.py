@@ -56,13 +56,16 @@ _HARMLESS = frozenset({
 """Fields whose names look like sizes but that change none we count."""
 
 
-def _language(config: Mapping[str, Any]) -> Mapping[str, Any]:
+def language(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the language model's fields, with what only the outer config says kept beneath."""
     for _ in range(_DEEPEST):
         inner = next((config[n] for n in _NESTED if isinstance(config.get(n), Mapping)), None)
         if inner is None:
             return config
-        kept = ("tie_word_embeddings", "quantization_config", "model_type", "vocab_size")
+        kept = (
+            "tie_word_embeddings", "quantization_config", "model_type", "vocab_size",
+            "torch_dtype", "dtype",
+        )  # fmt: skip
         outer = {name: config[name] for name in kept if config.get(name) is not None}
         config = {**outer, **inner}
     raise ConfigError(field="text_config", why=f"is nested more than {_DEEPEST} deep")
@@ -72,7 +75,7 @@ def read_shape(config: Mapping[str, Any]) -> ModelShape:
     """Read a config.json's sizes; `ConfigError` names the field that prevents it."""
     if not isinstance(config, Mapping):
         raise ConfigError(field="config.json", why="must hold an object")
-    fields = Fields(_language(config))
+    fields = Fields(language(config))
     word = fields.word("model_type")
     if word is None:
         raise ConfigError(

@@ -9,6 +9,9 @@ from boundby.core.cost.shape import Mixer
 _STATE_FLOPS = 6
 """Decay, outer product and read-out: a multiply-add each, per state element and token."""
 
+_KERNELS = 14
+"""Norm, projections, convolution, gates, the state's own few, norm, projection out."""
+
 
 def gated_delta(
     *, hidden: int, key_heads: int, value_heads: int, key: int, value: int, kernel: int
@@ -25,6 +28,7 @@ def gated_delta(
         convolution_elements=channels * kernel,
         state_flops=_STATE_FLOPS * state,
         activations=2 * hidden + 2 * channels + 2 * values,
+        kernels=_KERNELS,
     )
 
 
@@ -39,6 +43,7 @@ def mamba(*, hidden: int, inner: int, state: int, rank: int, kernel: int, norms:
         convolution_elements=inner * kernel,
         state_flops=_STATE_FLOPS * size,
         activations=2 * hidden + 6 * inner,
+        kernels=_KERNELS,
     )
 
 
@@ -55,4 +60,5 @@ def mamba2(*, hidden: int, heads: int, width: int, state: int, groups: int, kern
         convolution_elements=channels * kernel,
         state_flops=_STATE_FLOPS * size,
         activations=2 * hidden + 2 * channels + 2 * inner,
+        kernels=_KERNELS,
     )

@@ -43,6 +43,9 @@ class Mixer:
     convolution_elements: int = 0
     state_flops: int = 0
     activations: int = 0
+    """Elements that one token's matrix products read and write."""
+    kernels: int = 6
+    """Kernels that a serving engine launches for it, as a rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,7 @@ class FeedForward:
     """Its biases."""
     vectors: int = 0
     activations: int = 0
+    kernels: int = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

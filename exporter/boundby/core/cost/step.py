@@ -8,7 +8,7 @@ depends on a single context (windows, sparse reach) uses the mean.
 from dataclasses import dataclass
 
 from boundby.core.cost.feedforward import distinct
-from boundby.core.cost.formats import Formats
+from boundby.core.cost.formats import Formats, quantising_kernels
 from boundby.core.cost.shape import ModelShape
 
 
@@ -102,6 +102,8 @@ class Coefficients:
 
     layers: float
     blocks: float
+    kernels: float
+    """Kernels launched for the layers of one step, as a rule."""
     dense_weight_bytes: float
     dense_flops_per_token: float
     arithmetic: str
@@ -123,6 +125,11 @@ class Coefficients:
     weight_bytes_per_gpu: float
     """Bytes of all weights that a GPU holds, embedding included."""
     parallel: Parallel
+
+    @property
+    def expert_arithmetic(self) -> str:
+        """The dtype of the experts' arithmetic; the dense one's without experts."""
+        return self.experts[0].arithmetic if self.experts else self.arithmetic
 
     @property
     def flops_per_token(self) -> float:
@@ -164,6 +171,8 @@ class StepCost:
     layers: float
     blocks: float
     """Mixers and feed-forwards: each is a short chain of kernels."""
+    kernels: float
+    sequences: float
 
     @property
     def flops(self) -> float:
@@ -192,7 +201,7 @@ def coefficients(shape: ModelShape, formats: Formats, parallel: Parallel) -> Coe
     tensor, stages = parallel.tensor, parallel.pipeline
     share = 1.0 / (tensor * stages)
     dense_bytes = dense_flops = kv_token = state_bytes = state_flops = activations = 0.0
-    blocks = 0.0
+    blocks = kernels = 0.0
     reaches: dict[tuple[int | None, bool], list[float]] = {}
     experts: list[Experts] = []
     stored = 0.0
@@ -203,6 +212,7 @@ def coefficients(shape: ModelShape, formats: Formats, parallel: Parallel) -> Coe
         if mixer := group.mixer:
             recurrent = mixer.kind in {"linear", "ssm"}
             scheme = formats.parts["recurrent" if recurrent else "attention"]
+            kernels += group.count * (mixer.kernels + quantising_kernels(scheme))
             dense_bytes += group.count * mixer.matrices * scheme.bytes_per_element * share
             dense_flops += group.count * 2 * mixer.matrices * share
             activations += group.count * mixer.activations * share
@@ -241,6 +251,8 @@ def coefficients(shape: ModelShape, formats: Formats, parallel: Parallel) -> Coe
                 )
             )
             activations += group.count * ff.activations * share
+            inner = formats.parts["experts" if ff.experts else "dense"]
+            kernels += group.count * (ff.kernels + quantising_kernels(inner))
             if ff.experts:
                 routed = formats.parts["experts"]
                 holders = max(parallel.expert, tensor)
@@ -268,9 +280,10 @@ def coefficients(shape: ModelShape, formats: Formats, parallel: Parallel) -> Coe
     return Coefficients(
         layers=shape.layers / stages,
         blocks=blocks / stages,
+        kernels=kernels / stages,
         dense_weight_bytes=dense_bytes,
         dense_flops_per_token=dense_flops,
-        arithmetic=formats.arithmetic,
+        arithmetic=formats.dense_arithmetic(shape),
         experts=tuple(experts),
         reaches=tuple(
             Reach(
@@ -353,4 +366,6 @@ def step_cost(c: Coefficients, batch: StepBatch) -> StepCost:
         collective_count=c.allreduce_count + c.alltoall_count,
         layers=c.layers,
         blocks=c.blocks,
+        kernels=c.kernels,
+        sequences=sequences + chunks,
     )

@@ -12,14 +12,26 @@ def _ramp(value: float, low: float, high: float) -> float:
 
 
 def slots_blocked_ratio(
-    slots_used_ratio: float, waiting_share_ratio: float, *, low: float = 0.93, high: float = 0.98
+    slots_used_ratio: float,
+    waiting_share_ratio: float,
+    kv_upper_ratio: float,
+    preemptions_per_second: float,
+    *,
+    low: float = 0.93,
+    high: float = 0.98,
+    thrashing: float = 0.95,
 ) -> float:
-    """How surely the cap on the batch keeps work waiting: full slots while work waits."""
+    """How surely the cap on the batch keeps work waiting: full slots while work waits.
+
+    Sequences that are preempted from a full cache would not stay in further slots either.
+    """
+    if preemptions_per_second > 0 and kv_upper_ratio >= thrashing:
+        return 0.0
     return _ramp(slots_used_ratio, low, high) * waiting_share_ratio
 
 
 def kv_plateau_ratio(
-    kv_used_ratio: float,
+    kv_upper_ratio: float,
     free_for_next_ratio: float,
     preemptions_per_second: float,
     *,
@@ -30,9 +42,9 @@ def kv_plateau_ratio(
 
     A watermark or a long next prompt can hold the level well below 1.
     """
-    full = _ramp(kv_used_ratio, low, high)
+    full = _ramp(kv_upper_ratio, low, high)
     if preemptions_per_second > 0:
-        full = max(full, _ramp(kv_used_ratio, 0.7, 0.85))
+        full = max(full, _ramp(kv_upper_ratio, 0.7, 0.85))
     return max(full, 1.0 - _ramp(free_for_next_ratio, 1.0, 1.5))
 
 
