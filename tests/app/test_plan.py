@@ -2,12 +2,15 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from boundby.app import plan
+from boundby.app.plan_models import shipped
 
 FIXTURES = Path(__file__).parents[1] / "fixtures/models"
 EXAMPLE = json.loads((FIXTURES / "example.json").read_text())
@@ -41,6 +44,14 @@ def test_the_example_gives_no_other_figure(capsys: pytest.CaptureFixture[str]) -
 
     assert isinstance(got, dict)
     assert set(got) == {figure["id"] for figure in EXAMPLE}
+
+
+def test_the_example_reads_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--example") == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.split()[:2] == ["10.55", "ms"] for line in lines)
+    assert max(len(line) for line in lines) <= 80
 
 
 def test_a_plan_has_the_fields_of_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,8 +94,8 @@ def test_an_attainable_step_is_slower_than_an_ideal_one(
     assert all(b["step_seconds"] > a["step_seconds"] for a, b in zip(ideal, real, strict=True))
 
 
-@pytest.mark.parametrize("more", [[], ["--what-if"], ["--attainable", "--what-if"]])
-@pytest.mark.parametrize("model", ["deepseek-ai/DeepSeek-V3", "Llama-3.1-8B-Instruct"])
+@pytest.mark.parametrize("more", [[], ["--attainable", "--what-if"]])
+@pytest.mark.parametrize("model", [*sorted(shipped()), "Llama-3.1-8B-Instruct"])
 def test_the_text_is_no_wider_than_a_terminal(
     model: str, more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -178,3 +189,71 @@ def test_a_number_out_of_range_is_a_usage_error(
 
     assert left.value.code == 2
     assert "whole number" in capsys.readouterr().err
+
+
+def test_a_png_names_the_library_that_it_lacks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cairosvg", None)
+
+    assert run(*LLAMA, "--picture", str(tmp_path / "roof.png")) == 2
+
+    assert "pip install cairosvg" in capsys.readouterr().err
+
+
+def test_a_png_is_drawn_from_the_svg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    painter = ModuleType("cairosvg")
+    painter.svg2png = lambda *, bytestring, scale: b"PNG of " + bytestring[:4]  # type: ignore[attr-defined]  # noqa: ARG005  # the library's own signature
+    monkeypatch.setitem(sys.modules, "cairosvg", painter)
+
+    assert run(*LLAMA, "--picture", str(tmp_path / "roof.png")) == 0
+
+    assert (tmp_path / "roof.png").read_bytes() == b"PNG of <svg"
+
+
+def test_a_folders_own_quantisation_file_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = {
+        "model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 16,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 8192,
+        "vocab_size": 128256, "tie_word_embeddings": True,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    plain = answer(capsys, "--model", str(tmp_path), "--gpu", "L4")["weight_bytes"]
+    quantised = {"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}}
+    (tmp_path / "hf_quant_config.json").write_text(json.dumps(quantised))
+
+    page = answer(capsys, "--model", str(tmp_path), "--gpu", "L4")
+
+    assert isinstance(plain, float)
+    assert page["weight_bytes"] == pytest.approx(plain - 16 * 60_817_408, rel=1e-4)
+    assert page["kv_bytes_per_token"] == 16_384
+
+
+def test_what_if_sets_formats_and_gpus_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    page = answer(capsys, *LLAMA, "--what-if", "--attainable")
+
+    rows = page["what_if"]
+    assert isinstance(rows, list)
+    changes = [row["change"] for row in rows]
+    assert {"fp8 weights", "int4 weights", "fp8 KV", "h200-sxm"} <= set(changes)
+    assert "bf16 weights" not in changes
+
+
+def test_rates_by_analogy_and_uncertain_figures_are_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("--model", "Llama-3.1-8B", "--gpu", "rtxpro6000-ws", "--attainable") == 0
+
+    said = capsys.readouterr().out
+    assert "uncertain of this GPU: fp16" in said
+    assert "by analogy" in said
+
+
+def test_a_model_too_large_for_its_gpus_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--model", "deepseek-ai/DeepSeek-V3", "--gpu", "L4", "--batch", "1") == 0
+
+    said = capsys.readouterr().out
+    assert "too few GPUs" in said
+    assert "* does not fit" in said

@@ -73,21 +73,24 @@ def summary(errors: Sequence[float]) -> tuple[str, str, str, str]:
     )
 
 
-def table(
-    title: str, rows: Iterable[tuple[Row, float]], key: Callable[[Row], str]
-) -> list[str]:
+def table(title: str, rows: Iterable[tuple[Row, float]], key: Callable[[Row], str]) -> list[str]:
     """Return one table of errors, a line for each value of `key`."""
     groups: defaultdict[str, list[float]] = defaultdict(list)
     for row, error in rows:
         groups[key(row)].append(error)
-    head = ("| " + title + " | rows | median | p90 | bias |", "| --- | ---: | ---: | ---: | ---: |")
+    head = (
+        "| " + title + " | rows | median | p90 | bias |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    )
     lines = [f"| {name} | {' | '.join(summary(groups[name]))} |" for name in sorted(groups)]
     return [*head, *lines, ""]
 
 
 def _phase(row: Row) -> str:
     share = row.load.prefills_per_step * row.load.prompt_tokens / row.load.concurrency
-    return "prefill-heavy (over 2 prompt tokens an output token)" if share > 2 else "decode"  # noqa: PLR2004  # a heading
+    return (
+        "prefill-heavy (over 2 prompt tokens an output token)" if share > 2 else "decode"
+    )  # a heading
 
 
 def _concurrency(row: Row) -> str:
@@ -107,9 +110,6 @@ def page(rows: Sequence[Row]) -> list[str]:
     below = [row for row in rows if floor_seconds(row) > row.tpot_seconds]
     below_kept = [row for row in below if row.apart is None]
     lines = [
-        "Time per output token against published measurements. An error is predicted over",
-        "measured, less one; bias is its median.",
-        "",
         "| set | rows | median | p90 | bias |",
         "| --- | ---: | ---: | ---: | ---: |",
         *(

@@ -34,6 +34,7 @@ GPUS = {
     "b200_sxm": "b200",
     "b300_sxm": "b300",
     "gb200": "gb200",
+    "gb300": "gb300",
     "a100_sxm": "a100-sxm4-80",
     "l40s": "l40s",
     "rtx_pro_6000_server": "rtxpro6000-server",

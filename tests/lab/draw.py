@@ -349,6 +349,24 @@ def floor(d: Draw) -> Trial:
     return d.trial("floor", server, load, slots if load.clients > slots or d.chance(0.15) else 256)
 
 
+def open_loop(d: Draw) -> Trial:
+    """Poisson traffic at a share of what the server can do: below 1 it keeps up, above it cannot.
+
+    Open traffic that is served in full is `demand` by definition however large its batch is.
+    """
+    server = any_server(d)
+    load = Load(prompt=d.lengths(150, 3000), output=d.lengths(60, 500), clients=400)
+    full = d.trial("pilot", server, load).engine()
+    full.advance(30.0)
+    before = full.tally.progress_requests
+    full.advance(90.0)
+    # Just at capacity nothing has an elasticity: neither more load nor more of anything helps.
+    share = d.between(0.4, 0.85) if d.chance(0.6) else d.between(1.2, 1.5)
+    rate = (full.tally.progress_requests - before) / 60.0 * share
+    steady = replace(load, clients=0, requests_per_second=max(rate, 0.02))
+    return d.trial("open_loop", server, steady, warm_seconds=120.0, truth_seconds=1200.0)
+
+
 KINDS: tuple[Callable[[Draw], Trial], ...] = (
     light,
     single,
@@ -367,14 +385,16 @@ KINDS: tuple[Callable[[Draw], Trial], ...] = (
     long_ctx,
     prefix,
     floor,
+    open_loop,
 )
 
 
-def trials(count: int, seed: int) -> list[Trial]:
-    """Give `count` trials, the kinds in turn."""
+def trials(count: int, seed: int, names: tuple[str, ...] = ()) -> list[Trial]:
+    """Give `count` trials, the kinds (or those of the given names) in turn."""
+    kinds = [kind for kind in KINDS if not names or kind.__name__ in names]
     found = []
     for index in range(count):
-        kind = KINDS[index % len(KINDS)]
+        kind = kinds[index % len(kinds)]
         trial = kind(Draw(seed * 10_007 + index))
         found.append(replace(trial, name=f"{trial.kind}-{index:03d}"))
     return found

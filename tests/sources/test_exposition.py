@@ -271,6 +271,23 @@ def test_labels_that_come_and_go_are_forgotten() -> None:
     assert len(families.layout(100).places) < 3000
 
 
+def test_a_line_without_a_space_hides_no_other() -> None:
+    page = parse('other{a="b"}1\n<html>\nup{a="b"}1\n', wanted())
+
+    assert only(page, "up") == ({"a": "b"}, 1.0)
+    assert page.problems == ("line 2: no metric name in '<html>'",)
+
+
+def test_a_huge_page_is_not_remembered_whole() -> None:
+    families = wanted()
+    text = "".join(f'other{{a="{row}"}} 1\n' for row in range(100_000))
+
+    parse(text + 'up{a="b"} 1\n', families)
+
+    assert len(families.layout(100_000).places) <= 65536
+    assert only(parse('up{a="b"} 2\n', families), "up") == ({"a": "b"}, 2.0)
+
+
 STORED = sorted(
     path.relative_to(Path(__file__).parent.parent / "fixtures").as_posix().removesuffix(".prom.gz")
     for path in (Path(__file__).parent.parent / "fixtures").rglob("*.prom.gz")

@@ -1,5 +1,8 @@
 import asyncio
 import gzip
+import shutil
+import ssl
+import subprocess
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -12,7 +15,7 @@ from aiohttp.test_utils import TestServer
 
 from boundby.sources import vllm
 from boundby.sources.base import SourceError
-from boundby.sources.fetch import Address, PageSource, fetch
+from boundby.sources.fetch import Address, PageSource, fetch, trust
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -313,6 +316,59 @@ async def test_tls_on_a_plain_port_is_told(session: aiohttp.ClientSession, serve
     error = await refusal(session, Address(url=url))
 
     assert "TLS" in str(error)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """Make a certificate, and beside it its key, for 127.0.0.1."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl makes the certificate, and is not here")
+    file = tmp_path / "ca.pem"
+    subprocess.run(  # noqa: S603  # a fixed command
+        [
+            *(openssl, "req", "-x509", "-nodes", "-days", "2"),
+            *("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
+            *("-keyout", str(tmp_path / "key.pem"), "-out", str(file), "-subj", "/CN=test"),
+            *("-addext", "subjectAltName=IP:127.0.0.1"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return file
+
+
+@pytest.fixture
+async def secure_url(certificate: Path) -> AsyncIterator[str]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, certificate.with_name("key.pem"))
+    app = web.Application()
+    app.router.add_get("/metrics", answer(text=PAGE))
+    server = TestServer(app, scheme="https")
+    await server.start_server(ssl=context)
+    yield str(server.make_url("/metrics"))
+    await server.close()
+
+
+async def test_a_certificate_nobody_knows_is_refused_with_what_to_do(
+    session: aiohttp.ClientSession, secure_url: str
+) -> None:
+    error = await refusal(session, Address(url=secure_url))
+
+    assert "its certificate is not trusted" in str(error)
+    assert "Name the CA" in str(error)
+
+
+async def test_a_certificate_of_the_named_ca_is_trusted(
+    session: aiohttp.ClientSession, secure_url: str, certificate: Path
+) -> None:
+    assert await fetch("engine", session, Address(url=secure_url, tls=trust(certificate))) == PAGE
+
+
+async def test_trust_may_be_given_to_anybody(
+    session: aiohttp.ClientSession, secure_url: str
+) -> None:
+    assert await fetch("engine", session, Address(url=secure_url, tls=trust(verify=False))) == PAGE
 
 
 async def test_secrets_in_a_url_are_not_told(session: aiohttp.ClientSession) -> None:

@@ -280,6 +280,22 @@ def test_damaged_packing_is_told(write: Write) -> None:
         snapshots(path)
 
 
+def test_an_amd_page_is_read(write: Write) -> None:
+    path = write(HEADER, line(1, "amd", body='gpu_gfx_activity{gpu_id="0"} 50\n'))
+
+    (moment,) = snapshots(path)
+
+    assert (moment.gpu_source, moment.gpus[0].gauges) == ("amd", {"gpu_busy_ratio": 0.5})
+
+
+def test_a_packed_file_cut_off_in_its_header_is_told(write: Write) -> None:
+    path = write(HEADER, name="a.gz")
+    path.write_bytes(path.read_bytes()[:12])
+
+    with pytest.raises(RecordingError, match="cannot be read"):
+        open_recording(path)
+
+
 def test_a_file_that_is_not_there_is_the_systems_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         open_recording(tmp_path / "none.jsonl")

@@ -199,6 +199,11 @@ def test_streaming_and_plain_requests_are_one_engines() -> None:
     assert part.histograms["ttft_seconds"].sum == 3.0
 
 
+def test_rows_that_have_no_engine_are_refused_as_such() -> None:
+    with pytest.raises(WrongPageError, match="SGLang's rows but none for an engine"):
+        sglang.parse("sglang:something_else 1\n")
+
+
 def test_another_page_is_refused_by_its_name(stored: Stored) -> None:
     with pytest.raises(WrongPageError, match="not an SGLang page; it looks like vLLM"):
         sglang.parse(stored("vllm-0.32.0/many-decode"))

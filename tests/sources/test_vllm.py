@@ -349,6 +349,21 @@ def test_engines_are_in_the_order_of_their_numbers() -> None:
     assert [part.engine for part in vllm.parse(text).engines] == ["0", "1", "9", "10"]
 
 
+def test_of_the_rows_on_lora_adapters_the_newest_holds() -> None:
+    """The row's value is the time at which it was so; older rows stay on the page."""
+    (part,) = vllm.parse(
+        lines(
+            *(
+                f'vllm:lora_requests_info{{max_lora="2",running_lora_adapters="{running}",'
+                f'waiting_lora_adapters="{waiting}"}} {time}'
+                for running, waiting, time in (("a", "", 1.7e9), ("a,b", "c", 1.8e9), ("", "", 1))
+            )
+        )
+    ).engines
+
+    assert part.infos == {"lora_running": "a,b", "lora_waiting": "c", "lora_slots": "2"}
+
+
 def test_unknown_block_counts_are_absent_and_not_zero() -> None:
     (part,) = vllm.parse(
         lines('vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1')
@@ -393,6 +408,11 @@ def test_another_page_is_refused_by_its_name(name: str, looks: str, stored: Stor
 def test_what_is_no_metrics_page_is_refused_by_its_looks(text: str, looks: str) -> None:
     with pytest.raises(WrongPageError, match=f"it looks like {looks}"):
         vllm.parse(text)
+
+
+def test_rows_that_have_no_engine_are_refused_as_such() -> None:
+    with pytest.raises(WrongPageError, match="vLLM's rows but none for an engine"):
+        vllm.parse("vllm:something_else 1\n")
 
 
 @given(st.text(), st.integers(0, 400))

@@ -127,6 +127,9 @@ class DemoFeed:
             detail=f"simulated: {scenario.title} (built to show {scenario.limit})",
         )
 
+    async def close(self) -> None:
+        """Nothing is held."""
+
 
 async def demo(settings: Settings, limits: tuple[Limit, ...], *, seconds: float | None) -> int:
     """Watch the simulated server."""

@@ -46,6 +46,9 @@ class Feed(Protocol):
     async def read(self) -> Given:
         """Read once; raises SourceError."""
 
+    async def close(self) -> None:
+        """Let go of what it holds."""
+
 
 class Watcher(Protocol):
     """What folds snapshots into reports."""
@@ -126,6 +129,8 @@ class Loop:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+        for slot in self._slots:
+            await slot.feed.close()
 
     async def beat(self) -> None:
         """Read everything once and publish."""

@@ -192,5 +192,5 @@ def example_text(figures: Iterable[Figure]) -> str:
         (f"{figure.value:,.{figure.decimals}f}", f"{figure.unit:<9}  {figure.what}")
         for figure in figures
     ]
-    title = "70 billion parameters on four 80 GB GPUs, 4,096 tokens of context, 2,000 of prompt"
+    title = "70 billion parameters on four 80 GB GPUs; context 4,096, prompt 2,000"
     return "\n".join([title, "", *_columns(rows)])

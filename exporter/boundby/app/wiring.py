@@ -17,8 +17,7 @@ from boundby.core.limit import Limit
 from boundby.core.setup import Setup
 from boundby.core.watch import Options, Watch
 from boundby.sinks.catalogue import Family, catalogue
-from boundby.sources import dcgm, engines
-from boundby.sources.base import SourceError
+from boundby.sources import dcgm, engines, nvml
 from boundby.sources.fetch import Address, PageSource, trust
 
 
@@ -52,6 +51,9 @@ class PageFeed:
         parsed = await self.source.read()
         return replace(self.give(parsed), body=self.source.page)
 
+    async def close(self) -> None:
+        """The session is another's."""
+
 
 def engine_given(parsed: Any) -> Given:
     """What an engine's page gave."""
@@ -82,10 +84,9 @@ class GpuGive:
 
 @dataclass(slots=True)
 class NvmlFeed:
-    """NVML in this process."""
+    """NVML in this process, in a thread of its own."""
 
-    source: Any
-    to_body: Callable[[Any], Mapping[str, Any]]
+    source: nvml.NvmlSource
     setup: Setup
     deadline_seconds: float = 2.0
     name: str = "nvml"
@@ -103,8 +104,12 @@ class NvmlFeed:
             gpus=ours,
             gpu_source=read.source,
             detail=f"{len(ours)} GPU{'' if len(ours) == 1 else 's'} by {read.source}",
-            body=self.to_body(replace(read, gpus=ours)),
+            body=nvml.to_body(replace(read, gpus=ours)),
         )
+
+    async def close(self) -> None:
+        """End the thread."""
+        await self.source.close()
 
 
 @dataclass(slots=True)
@@ -121,6 +126,9 @@ class HostFeed:
         read = await self.source.read()
         said = "; ".join(dict.fromkeys(read.reasons.values()))
         return Given(host=read.part, detail=said or "host", body=self.to_body(read.part))
+
+    async def close(self) -> None:
+        """Nothing is held."""
 
 
 @dataclass(slots=True)
@@ -183,7 +191,7 @@ def wire(settings: Settings, session: aiohttp.ClientSession, limits: tuple[Limit
             )
         )
     elif gpu.source in ("auto", "nvml"):
-        _nvml(settings, setup, feeds, notes)
+        _nvml(settings, setup, feeds)
     if settings.host.enabled:
         _host(settings, feeds, notes)
     return Wired(
@@ -207,16 +215,10 @@ def _engine_feed(settings: Settings, session: aiohttp.ClientSession) -> PageFeed
     )
 
 
-def _nvml(settings: Settings, setup: Setup, feeds: list[Feed], notes: list[str]) -> None:
-    try:
-        from boundby.sources import nvml  # noqa: PLC0415  loads a driver library
-    except ImportError as error:
-        notes.append(f"nvml: not available ({error})")
-        return
-    source = nvml.NvmlSource(deadline_seconds=settings.gpu.timeout_seconds, gpm=settings.gpu.gpm)
-    feeds.append(
-        NvmlFeed(source, nvml.to_body, setup, deadline_seconds=settings.gpu.timeout_seconds + 0.5)
-    )
+def _nvml(settings: Settings, setup: Setup, feeds: list[Feed]) -> None:
+    timeout = settings.gpu.timeout_seconds
+    source = nvml.NvmlSource(deadline_seconds=timeout, gpm=settings.gpu.gpm)
+    feeds.append(NvmlFeed(source, setup, deadline_seconds=timeout + 0.5))
 
 
 def _host(settings: Settings, feeds: list[Feed], notes: list[str]) -> None:
@@ -227,9 +229,3 @@ def _host(settings: Settings, feeds: list[Feed], notes: list[str]) -> None:
         notes.append(f"host: not available ({error})")
         return
     feeds.append(HostFeed(host.HostSource(root=settings.host.root), host_body))
-
-
-__all__ = [
-    "HostFeed", "NvmlFeed", "PageFeed", "SourceError", "SystemClock", "Wired", "all_limits", "board",
-    "families", "options", "wire",
-]  # fmt: skip

@@ -76,6 +76,9 @@ ENGINE_FACTS = _table(
     Fact("version", "info", "The engine's version, where the page says."),
     Fact("cache_dtype", "info", "Data type of the KV cache as configured ('auto' included)."),
     Fact("gpu_memory_utilization_ratio", "info", "Share of GPU memory the engine may take."),
+    Fact("lora_running", "info", "LoRA adapters with running requests, as the engine lists them."),
+    Fact("lora_waiting", "info", "LoRA adapters with waiting requests."),
+    Fact("lora_slots", "info", "Most LoRA adapters that a batch may hold."),
     Fact("prefix_caching", "info", "Whether prefix caching is on, as the engine words it."),
 )
 """What an engine's page may give."""
@@ -109,6 +112,8 @@ GPU_FACTS = _table(
     Fact("memory_free_bytes", "gauge", "Device memory free."),
     Fact("memory_total_bytes", "gauge", "Device memory in all."),
     Fact("clock_event_reasons_count", "gauge", "Bit mask of the clock event (throttle) reasons."),
+    Fact("power_throttled_ratio", "gauge", "Share of recent time clocks were held by power."),
+    Fact("thermal_throttled_ratio", "gauge", "Share of recent time clocks were held by heat."),
     Fact("nvlink_tx_bytes_per_second", "gauge", "NVLink bytes sent, all links."),
     Fact("nvlink_rx_bytes_per_second", "gauge", "NVLink bytes received, all links."),
     Fact("nvlink_bytes_per_second", "gauge", "NVLink bytes both ways, all links."),
@@ -120,7 +125,7 @@ GPU_FACTS = _table(
     Fact("thermal_violation_seconds_total", "counter", "Time clocks were held down by heat."),
     Fact("board_violation_seconds_total", "counter", "Time held down by board limits."),
     Fact("energy_joules_total", "counter", "Energy drawn."),
-    Fact("nvlink_bytes_total", "counter", "NVLink bytes, both ways, all links."),
+    Fact("nvlink_bytes_total", "counter", "NVLink (xGMI) bytes, both ways, all links."),
     Fact("pcie_replays_total", "counter", "PCIe packets sent again."),
     Fact("ecc_uncorrected_errors_total", "counter", "Uncorrected memory errors."),
     Fact("xid_last_count", "gauge", "The last XID error code, where one was seen."),
@@ -132,6 +137,7 @@ GPU_FACTS = _table(
 HOST_FACTS = _table(
     Fact("cpu_quota_cores_count", "gauge", "CPU quota of the cgroup, in cores; absent = none."),
     Fact("cpu_usable_cores_count", "gauge", "Cores the cpuset or affinity allows."),
+    Fact("cpu_cores_count", "gauge", "Cores it may use at once: the lesser of quota and cpuset."),
     Fact("cpu_pressure_ratio", "gauge", "PSI: share of time some task waited for a CPU, 10 s."),
     Fact("memory_pressure_ratio", "gauge", "PSI: share of time some task waited for memory."),
     Fact("cpu_throttled_seconds_total", "counter", "Time the cgroup was throttled."),

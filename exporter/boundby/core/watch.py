@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from boundby.core.assemble import assemble
+from boundby.core.cross import calibrated
 from boundby.core.derive import Picture, PriceList, picture
 from boundby.core.engine_memory import EngineMemory
 from boundby.core.formula import FormulaError
@@ -244,6 +245,7 @@ class Watch:
         if live:
             engine.shown = shown
             self._account(engine, shown, seen, at)
+            self._calibrate(engine, seen, at)
         return assemble(
             engine, seen, findings, shown, self._limits, at, self._options.flap_within_seconds
         )
@@ -260,6 +262,18 @@ class Watch:
         if gap is not None:
             engine.gap_seconds += gap * elapsed
 
+    def _calibrate(self, engine: EngineMemory, seen: Picture, at: float) -> None:
+        """Learn from each whole window once, where cycle counters say how busy the GPUs were."""
+        known = engine.calibration
+        due = known is None or at - known.at_seconds >= self._options.window_seconds
+        if seen.estimate is None or seen.tier != "counters" or not due:
+            return
+        kind = seen.price.gpu.key if seen.price else ""
+        deployment = (engine.part.model_name, kind, self._setup.tensor, self._setup.weights_dtype)
+        engine.calibration = calibrated(
+            known, deployment, at, seen.estimate, seen.estimate.busy_seconds
+        )
+
     def _decide(
         self,
         findings: Sequence[Finding],
@@ -273,6 +287,7 @@ class Watch:
             spread=seen.estimate.spread if seen.estimate else {},
             quality=self._quality(span, live=live),
             assumed=seen.assumed,
+            slots_known="batch_slots_sequences" in seen.facts,
             launch_bound=seen.estimate.launch_bound if seen.estimate else 0.0,
         )
         out: dict[Scope, Decision] = {}

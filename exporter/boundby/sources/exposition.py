@@ -148,7 +148,7 @@ class _Scan:
             return
         if stripped[0] == "#":
             if text:
-                self.layout.places[text] = NOWHERE
+                self.layout.remember(text, NOWHERE)
             return
         if stripped[0] == "{":
             return  # a name in quotes inside the braces: valid, and never wanted
@@ -164,18 +164,21 @@ class _Scan:
             msg = f"no metric name in {short(line)}"
             raise LineError(msg)
         name = found[0]
+        if not self.layout.wants(name) and "{" in rest:
+            self.layout.remember(text, NOWHERE)  # unread: nobody wants it, whatever it says
+            return
         labels, tail = _split(rest)
         value, stamp = _read_tail(tail)
-        place, label_set = NOWHERE, None
-        if self.layout.wants(name):
-            label_set = read_labels(labels)
-            place = self.layout.place(name, label_set)
+        if not self.layout.wants(name):
+            self.layout.remember(text, NOWHERE)
+            return
+        label_set = read_labels(labels)
+        place = self.layout.place(name, label_set)
         if text == line[: len(line) - len(tail)].rstrip() and stamp is None and "#" not in tail:
-            self.layout.places[text] = place
-        if label_set is not None:
-            self.keep(place, value)
-            if stamp is not None and math.isfinite(stamp):
-                self.stamps[name, label_set.key] = stamp
+            self.layout.remember(text, place)
+        self.keep(place, value)
+        if stamp is not None and math.isfinite(stamp):
+            self.stamps[name, label_set.key] = stamp
 
     def keep(self, place: int, value: float) -> None:
         """Keep a value, unless it is not finite or its series was there before."""

@@ -192,31 +192,60 @@ def _refused(name: str, address: Address, response: aiohttp.ClientResponse) -> S
     return SourceError(name, f"no metrics from {address.shown} (it answers {said})", hint)
 
 
-NO_URL = (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    """What a kind of error is called, and what to try."""
+
+    kinds: tuple[type[Exception], ...]
+    why: str
+    hint: str
+
+
+TROUBLES = (
+    _Trouble(
+        (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError),
+        "this is not a URL",
+        "Write it as http://HOST:PORT/metrics.",
+    ),
+    _Trouble(
+        (aiohttp.ClientConnectorCertificateError,),
+        "its certificate is not trusted: {error.certificate_error}",
+        "Name the CA that signed its certificate.",
+    ),
+    _Trouble(
+        (aiohttp.ClientConnectorSSLError,),
+        "no TLS there",
+        "Does the server speak TLS on this port? If not, the URL begins with http://.",
+    ),
+    _Trouble(
+        (aiohttp.ClientPayloadError,),
+        "the page ends half-way",
+        "Did the server stop while it answered?",
+    ),
+    _Trouble((Exception,), "{said}", "Is the server up, and is this its port?"),
+)
+"""The kinds of error in the order in which they are tried."""
 
 
 def _why(error: Exception) -> str:
     """Put an error into few words."""
-    if isinstance(error, aiohttp.ClientConnectorError):
-        number = error.os_error.errno or 0
-        return os.strerror(number) if number > 0 else str(error.os_error.strerror or error)
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return "the page ends half-way"
-    if isinstance(error, NO_URL):
-        return "this is not a URL"
-    if isinstance(error, OSError) and error.filename:
-        return f"{error.strerror}: {error.filename}"
-    return str(error) or type(error).__name__
+    return _trouble(error).why.format(error=error, said=_said(error))
 
 
 def _hint(error: Exception) -> str:
     """Say what to try."""
-    if isinstance(error, NO_URL):
-        return "Write it as http://HOST:PORT/metrics."
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return "Name the CA that signed its certificate."
-    if isinstance(error, aiohttp.ClientConnectorSSLError):
-        return "Does the server speak TLS on this port? If not, the URL begins with http://."
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return "Did the server stop while it answered?"
-    return "Is the server up, and is this its port?"
+    return _trouble(error).hint
+
+
+def _trouble(error: Exception) -> _Trouble:
+    return next(trouble for trouble in TROUBLES if isinstance(error, trouble.kinds))
+
+
+def _said(error: Exception) -> str:
+    """Return the error's own words, the system's where it has a number."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        number = error.os_error.errno or 0
+        return os.strerror(number) if number > 0 else str(error.os_error.strerror or error)
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.strerror}: {error.filename}"
+    return str(error) or type(error).__name__

@@ -17,6 +17,9 @@ from boundby.sources.labels import LabelSet, LineError
 NOWHERE = -1
 """The place of a line that nobody wants."""
 
+LINES_KEPT = 65536
+"""At most so many texts are remembered (about 20 MB), whatever is served as a page."""
+
 VALUE, BUCKET, SUM, COUNT = range(4)
 """What a line can be to its family."""
 
@@ -79,6 +82,11 @@ class Layout:
             self._families[f"{family}_sum"] = (family, SUM)
             self._families[f"{family}_count"] = (family, COUNT)
             self._histograms[family] = {}
+
+    def remember(self, text: str, place: int) -> None:
+        """Know a line by its text from now on; a line without a space has none."""
+        if text and len(self.places) < LINES_KEPT:
+            self.places[text] = place
 
     def wants(self, name: str) -> bool:
         """Whether lines of this name are wanted."""

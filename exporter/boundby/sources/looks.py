@@ -18,6 +18,7 @@ LOOKS = (
     ("LMDeploy", re.compile(r"^lmdeploy:", re.MULTILINE)),
     ("NVIDIA Dynamo", re.compile(r"^dynamo_", re.MULTILINE)),
     ("dcgm-exporter", re.compile(r"^(?:DCGM_|dcgm_)", re.MULTILINE)),
+    ("AMD's device-metrics-exporter", re.compile(r"^\w*gpu_gfx_activity\b", re.MULTILINE)),
     ("node_exporter", re.compile(r"^node_", re.MULTILINE)),
     ("boundby itself", re.compile(r"^boundby_", re.MULTILINE)),
 )

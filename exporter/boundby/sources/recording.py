@@ -13,6 +13,7 @@ import math
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -21,7 +22,8 @@ from pydantic import ValidationError
 from boundby.core.facts import GPU_FACTS, HOST_FACTS, Fact
 from boundby.core.parts import EnginePart, GpuPart, HostPart, Snapshot, SourceState
 from boundby.core.setup import Setup
-from boundby.sources import dcgm, engines
+from boundby.sources import amd, dcgm, engines
+from boundby.sources.gpu_page import choose
 from boundby.sources.looks import WrongPageError
 from boundby.sources.recording_shape import (
     GpusBody,
@@ -34,7 +36,10 @@ from boundby.sources.recording_shape import (
 
 _PartT = TypeVar("_PartT", GpuPart, HostPart)
 
-SOURCES = ("engine", "dcgm", "nvml", "host")
+GPU_PAGES = {"dcgm": dcgm.parse, "nvml": dcgm.parse, "amd": amd.parse}
+"""Who reads a page of GPU counters; NVML's own reader may also give values, not text."""
+
+SOURCES = ("engine", *GPU_PAGES, "host")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +89,11 @@ class _Moment:
     states: dict[str, SourceState] = field(default_factory=dict)
 
     def snapshot(self, t: float) -> Snapshot:
-        gpu_source = next((name for name in ("dcgm", "nvml") if self.gpus.get(name)), None)
+        gpu_source = next((name for name in GPU_PAGES if self.gpus.get(name)), None)
         return Snapshot(
             t=t,
             engines=self.engines,
-            gpus=_joined(self.gpus.get("dcgm", ()), self.gpus.get("nvml", ())),
+            gpus=reduce(_joined, (self.gpus.get(name, ()) for name in GPU_PAGES)),
             host=self.host,
             gpu_source=gpu_source,
             sources=tuple(self.states.values()),
@@ -225,8 +230,8 @@ class _Reader:
         if source == "host":
             problem = "the body of a host read is an object, not text"
             raise RecordingError(self.path, number, problem)
-        parsed = dcgm.parse(body, now=t)
-        choice = dcgm.choose(parsed, self.setup.gpus)
+        parsed = GPU_PAGES[source](body, now=t)
+        choice = choose(parsed, self.setup.gpus)
         for problem in choice.problems:
             self.warn(f"{source}: {problem}")
         moment.gpus[source] = choice.gpus

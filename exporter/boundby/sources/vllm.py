@@ -95,6 +95,7 @@ TABLE = Table.of(
     also=(
         "vllm:engine_sleep_state",
         "vllm:cache_config_info",
+        "vllm:lora_requests_info",
         "process_start_time_seconds",
         "process_cpu_seconds",
         "process_open_fds",
@@ -130,6 +131,7 @@ def parse(text: str) -> Parsed:
     for (engine, _), draft in drafts.items():
         _add_sleep(page, engine, draft)
         _add_cache_config(page, engine, engines_count, draft)
+        _add_loras(page, engine, draft)
         _add_process(page, draft)
         _drop_idle_estimates(draft)
     _count_blocks_as_tokens(text, drafts.values())
@@ -187,6 +189,24 @@ def _add_cache_config(page: Page, engine: str, engines: int, draft: Draft) -> No
         ):
             if label in labels:
                 draft.infos[name] = labels[label]
+
+
+def _add_loras(page: Page, engine: str, draft: Draft) -> None:
+    """Read the newest row on LoRA adapters: its value is the time at which it held."""
+    rows = [
+        (time, labels)
+        for labels, time in page.rows("vllm:lora_requests_info")
+        if labels.get("engine", engine) == engine
+    ]
+    if rows:
+        _, newest = max(rows, key=lambda row: row[0])
+        for name, label in (
+            ("lora_running", "running_lora_adapters"),
+            ("lora_waiting", "waiting_lora_adapters"),
+            ("lora_slots", "max_lora"),
+        ):
+            if label in newest:
+                draft.infos[name] = newest[label]
 
 
 def _add_process(page: Page, draft: Draft) -> None:

@@ -116,3 +116,58 @@ def test_speculation_reads_the_cache_once_for_all_its_tokens() -> None:
     one, four = step_cost(LLAMA, plain), step_cost(LLAMA, drafted)
 
     assert (four.kv_read_bytes, four.weight_flops) == (one.kv_read_bytes, 4 * one.weight_flops)
+
+
+def seen(reach: int, before: int, tokens: int) -> int:
+    return sum(min(reach, before + i) for i in range(1, tokens + 1))
+
+
+@pytest.mark.parametrize(("before", "tokens"), [(0, 100), (0, 5000), (3000, 2000), (9000, 700)])
+def test_a_window_bounds_what_each_token_of_a_chunk_sees(before: int, tokens: int) -> None:
+    c = coefficients(read_shape(CONFIGS["mistralai/Mistral-7B-v0.1"]), uniform(), Parallel())
+
+    cost = step_cost(c, StepBatch(prefill_tokens=tokens, prefill_context_tokens=before))
+
+    each = 32 * 4 * 32 * 128
+    assert cost.attention_flops == each * seen(4096, before, tokens)
+
+
+def test_a_layer_that_sees_its_chunk_only_sees_half_of_it_on_average() -> None:
+    scout = read_shape(CONFIGS["meta-llama/Llama-4-Scout-17B-16E"])
+    c = coefficients(scout, uniform(), Parallel())
+
+    long = step_cost(c, StepBatch(decode_sequences=1, decode_context_tokens=100_000))
+    prompt = step_cost(c, StepBatch(prefill_tokens=100_000))
+
+    each = 2 * 8 * 128 * 2
+    assert long.kv_read_bytes == each * (12 * 100_000 + 36 * 4096)
+    assert prompt.attention_flops == pytest.approx(
+        4 * 40 * 128 * (12 * 100_000**2 / 2 + 36 * 100_000 * 4096), rel=0.001
+    )
+
+
+def test_a_sparse_layer_reads_its_index_whole_and_the_cache_in_part() -> None:
+    c = coefficients(read_shape(CONFIGS["zai-org/GLM-5"]), uniform(), Parallel(tensor=8))
+
+    cost = step_cost(c, StepBatch(decode_sequences=1, decode_context_tokens=50_000))
+
+    assert cost.kv_read_bytes == 78 * (2048 * 576 * 2 + 50_000 * 128)
+
+
+def test_experts_of_other_ranks_meet_the_tokens_of_all() -> None:
+    shape = read_shape(CONFIGS["deepseek-ai/DeepSeek-V3"])
+    one = coefficients(shape, uniform("fp8"), Parallel(tensor=1, expert=8))
+
+    cost = step_cost(one, StepBatch(decode_sequences=4, decode_context_tokens=4000))
+
+    met = 256 * (1 - (1 - 8 / 256) ** 32) / 8
+    assert cost.expert_bytes == pytest.approx(58 * met * 3 * 7168 * 2048)
+    assert cost.collective_count == 2 * 58
+
+
+def test_pipeline_stages_share_the_layers() -> None:
+    shape = read_shape(CONFIGS["meta-llama/Llama-3.1-8B"])
+    whole, half = (coefficients(shape, uniform(), Parallel(pipeline=n)) for n in (1, 2))
+
+    assert half.dense_weight_bytes == whole.dense_weight_bytes / 2
+    assert half.kv_bytes_per_token == whole.kv_bytes_per_token / 2

@@ -51,7 +51,7 @@ SETTINGS = Settings(
 
 CHAT = Load(prompt=Lengths(mean=700, spread=0.5), output=Lengths(mean=300, spread=0.4))
 DOCUMENTS = Load(
-    prompt=Lengths(mean=8000, spread=0.2), output=Lengths(mean=4, low=1, high=8), clients=40
+    prompt=Lengths(mean=24_000, spread=0.2), output=Lengths(mean=4, low=1, high=8), clients=40
 )
 
 
@@ -131,9 +131,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         limit="power",
-        title="A power cap of 300 W holds the clocks down under prefill",
+        title="A power cap of 260 W holds the clocks down under prefill",
         load=DOCUMENTS,
-        machine=replace(MACHINE, board=replace(MACHINE.board, power_limit_watts=300.0)),
+        machine=replace(MACHINE, board=replace(MACHINE.board, power_limit_watts=260.0)),
         settings=SETTINGS,
         model=MODEL,
     ),

@@ -11,19 +11,14 @@ from boundby.core.cost.capacity import (
     kv_bytes_per_token,
     sequences_that_fit,
 )
+from boundby.core.cost.coefficients import Coefficients, coefficients
 from boundby.core.cost.deployed import read_formats
 from boundby.core.cost.fields import ConfigError
 from boundby.core.cost.formats import Formats, uniform
+from boundby.core.cost.parallel import Parallel
 from boundby.core.cost.reading import read_shape
 from boundby.core.cost.shape import ModelShape
-from boundby.core.cost.step import (
-    Coefficients,
-    Parallel,
-    StepBatch,
-    StepCost,
-    coefficients,
-    step_cost,
-)
+from boundby.core.cost.step import StepBatch, StepCost, step_cost
 
 __all__ = [
     "Coefficients",

@@ -53,6 +53,7 @@ def grouped(heads: Heads, *, kind: MixerKind = "full", reach: int | None = None)
         prefill_pair_flops=4 * query,
         reach=reach,
         activations=2 * heads.hidden + 2 * query + 2 * keyed,
+        edges=4 * heads.hidden + 2 * query + keyed,
         kernels=GROUPED_KERNELS + (0 if heads.qk_norm == "none" else 2),
     )
 
@@ -115,5 +116,10 @@ def latent(sizes: Latent, indexer: Indexer | None = None) -> Mixer:
         + 2 * (rank or 0)
         + 2 * (sizes.kv_rank + sizes.rope)
         + 2 * sizes.heads * (key + sizes.value),
+        edges=2 * sizes.hidden
+        + 2 * (rank or 0)
+        + sizes.heads * (key + sizes.value)
+        + sizes.kv_rank
+        + sizes.rope,
         kernels=LATENT_KERNELS + (INDEXER_KERNELS if indexer else 0),
     )

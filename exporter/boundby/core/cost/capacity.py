@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
+from boundby.core.cost.coefficients import Coefficients
 from boundby.core.cost.formats import Formats
 from boundby.core.cost.shape import ModelShape
-from boundby.core.cost.step import Coefficients
 
 
 def kv_bytes_per_token(shape: ModelShape, formats: Formats) -> float:

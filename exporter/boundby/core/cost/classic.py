@@ -63,6 +63,8 @@ def read_falcon(fields: Fields) -> ModelShape:
     if shared and not grouped_kv:
         kv = 1
     parallel = fields.flag("parallel_attn", default=True)
+    for unused in ("num_kv_heads", "n_head_kv"):
+        fields.raw(unused)
     return _shape(
         _Plain(
             family="falcon",
@@ -112,6 +114,7 @@ def read_gpt2(fields: Fields) -> ModelShape:
     """Read GPT-2's shape."""
     hidden = fields.count("n_embd", "hidden_size")
     heads = fields.count("n_head", "num_attention_heads")
+    fields.raw("num_key_value_heads")
     return _shape(
         _Plain(
             family="gpt2",

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from boundby.core.cost.formats import (
+    BF16,
     SCHEMES,
     Formats,
     Scheme,
@@ -15,7 +16,7 @@ from boundby.core.cost.formats import (
 )
 from boundby.core.cost.quantization import kv_word, read_schemes
 from boundby.core.cost.reading import language
-from boundby.core.cost.shape import ModelShape
+from boundby.core.cost.shape import ModelShape, Part
 
 _FLOATS = frozenset({"bf16", "fp16", "fp32"})
 
@@ -46,12 +47,13 @@ def read_formats(
     """Take the words of settings where given ("auto" is not), else the config's own fields.
 
     A config that says how it is quantised knows which parts are left alone; a word of settings
-    that only repeats its arithmetic does not take that away.
+    that only repeats it does not take that away, nor does one of 16 bits, which names the
+    dtype that the engine computes in.
     """
     config = language(config)
     wide = _own_dtype(config)
     asked = None if weights is None or weights.lower() == "auto" else scheme(weights)
-    parts = read_schemes(config, max(1, shape.layers))
+    parts = read_schemes(config, shape)
     if asked and not _agrees(asked, parts):
         formats = uniform(weights or "auto", "auto")
     else:
@@ -63,8 +65,10 @@ def read_formats(
     return replace(formats, kv_bytes_per_element=_kv_bytes(word, shape))
 
 
-def _agrees(asked: Scheme, parts: Mapping[Any, tuple[Scheme, float]]) -> bool:
+def _agrees(asked: Scheme, parts: Mapping[Part, tuple[Scheme, float]]) -> bool:
     """Whether settings name no more than what the config describes in detail."""
+    if parts and asked.arithmetic in _FLOATS and asked.bytes_per_element >= BF16.bytes_per_element:
+        return True
     return any(
         abs(asked.bytes_per_element - narrow.bytes_per_element) < 0.1  # noqa: PLR2004  # a scale's worth
         for narrow, _ in parts.values()

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from math import sqrt
 from typing import Literal
 
-from boundby.core.cost.step import Coefficients, StepCost
+from boundby.core.cost.coefficients import Coefficients
+from boundby.core.cost.step import StepCost
 from boundby.core.hardware import Gpu
 
 Bound = Literal["compute", "memory_bandwidth", "interconnect", "kernel_latency"]

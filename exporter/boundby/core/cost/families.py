@@ -21,6 +21,10 @@ class Traits:
     norm_elements: int = 1
     """2 where a norm has a bias too."""
     gated: bool = True
+    head_width: int | None = None
+    """Width of a head where the config does not say; None: a share of the hidden size."""
+    head_bias: bool = False
+    """A bias for each word of the vocabulary."""
     output_gate: bool = False
     sinks: bool = False
     window: Literal["none", "all", "switch", "even", "pattern", "types", "chunk"] = "none"
@@ -41,16 +45,20 @@ FAMILIES: dict[str, Traits] = {
     "mixtral": Traits(window="all"),
     "qwen2": Traits(qkv_bias=True, window="switch"),
     "qwen2_moe": Traits(qkv_bias=True, window="switch", shared_gate=True),
-    "qwen3": Traits(qk_norm="head", window="switch"),
+    "qwen3": Traits(qk_norm="head", window="switch", head_width=128),
     "qwen3_moe": Traits(qk_norm="head", window="switch"),
     "qwen3_next": Traits(qk_norm="head", output_gate=True, shared_gate=True),
     "qwen3_5_text": Traits(qk_norm="head", output_gate=True),
     "qwen3_5_moe_text": Traits(qk_norm="head", output_gate=True, shared_gate=True),
-    "gemma": Traits(tied=True),
-    "gemma2": Traits(tied=True, norms=4, window="even"),
-    "gemma3_text": Traits(tied=True, norms=4, qk_norm="head", window="pattern"),
+    "gemma": Traits(tied=True, head_width=256),
+    "gemma2": Traits(tied=True, norms=4, window="even", head_width=256),
+    "gemma3_text": Traits(
+        tied=True, norms=4, qk_norm="head", window="pattern", head_width=256
+    ),
+    "vaultgemma": Traits(tied=True, window="types", head_width=256),
     "phi": Traits(
-        qkv_bias=True, output_bias=True, mlp_bias=True, norms=1, norm_elements=2, gated=False
+        qkv_bias=True, output_bias=True, mlp_bias=True, norms=1, norm_elements=2, gated=False,
+        head_bias=True,
     ),
     "phi3": Traits(window="all"),
     "deepseek_v2": Traits(),
@@ -77,6 +85,26 @@ FAMILIES: dict[str, Traits] = {
     "stablelm": Traits(norm_elements=2),
     "llama4_text": Traits(window="chunk", shared_expert=True),
     "nemotron": Traits(gated=False, norm_elements=2),
+    "apertus": Traits(gated=False, qk_norm="head"),
+    "arcee": Traits(gated=False),
+    "cwm": Traits(window="types"),
+    "dots1": Traits(qk_norm="head", router_bias=True, window="types"),
+    "ernie4_5": Traits(tied=True),
+    "ernie4_5_moe": Traits(tied=True, router_bias=True),
+    "kimi_linear": Traits(router_bias=True),
+    "mistral4": Traits(),
+    "exaone4": Traits(qk_norm="head", window="types"),
+    "flex_olmo": Traits(qk_norm="full"),
+    "granitemoe": Traits(),
+    "helium": Traits(),
+    "hunyuan_v1_dense": Traits(qk_norm="head"),
+    "hunyuan_v1_moe": Traits(qk_norm="head"),
+    "ministral3": Traits(window="types"),
+    "olmo": Traits(norms=0, norm_elements=0),
+    "phimoe": Traits(norm_elements=2, head_bias=True, window="all"),
+    "seed_oss": Traits(qkv_bias=True),
+    "smollm3": Traits(tied=True),
+    "solar_open": Traits(),
 }  # fmt: skip
 """Decoders of attention and feed-forward layers, by `model_type`."""
 

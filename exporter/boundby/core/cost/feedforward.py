@@ -22,6 +22,7 @@ def dense(*, hidden: int, inner: int, gated: bool = True, bias: bool = False) ->
         dense=hidden * inner * (ways + 1),
         vectors=(inner * ways + hidden) * bias,
         activations=2 * hidden + inner * 2 * ways,
+        edges=(ways + 1) * (hidden + inner),
         kernels=DENSE_KERNELS,
     )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from boundby.core.cost.duration import Pace
+from boundby.core.cost.generation import Generation, generation
 from boundby.core.hardware import Gpu
 
 MEMORY_RATIO = 0.9
@@ -112,28 +113,24 @@ _CDNA = _Generation(
 _STEP_SECONDS = {"vllm": 6.0e-4, "sglang": 5.0e-4, "trtllm": 5.3e-4}
 _SEQUENCE_SECONDS = {"vllm": 1.8e-5, "sglang": 3.2e-5, "trtllm": 5.2e-6}
 
-MEASURED = frozenset({"Hopper", "Blackwell", "Blackwell Ultra"})
-"""Architectures whose constants come from serving measurements."""
+MEASURED: frozenset[Generation] = frozenset({"hopper", "blackwell"})
+"""Generations whose constants come from serving measurements."""
 
 
-def _generation(gpu: Gpu) -> _Generation:
-    match gpu.architecture:
-        case "Volta" | "Turing" | "Ampere":
-            return _AMPERE
-        case "Ada":
-            return _ADA
-        case "Hopper":
-            return _HOPPER
-        case "Blackwell" | "Blackwell Ultra":
-            return _BLACKWELL if gpu.nvlink_bytes_per_second else _RTX_BLACKWELL
-        case _:
-            return _CDNA
+_GENERATIONS: Mapping[Generation, _Generation] = {
+    "ampere": _AMPERE,
+    "ada": _ADA,
+    "hopper": _HOPPER,
+    "blackwell": _BLACKWELL,
+    "rtx_blackwell": _RTX_BLACKWELL,
+    "cdna": _CDNA,
+}
 
 
 @cache
 def attainable(gpu: Gpu, engine: str | None = None) -> Pace:
     """Return the pace of a kind of GPU under an engine; vLLM's where none or another is named."""
-    g = _generation(gpu)
+    g = _GENERATIONS[generation(gpu)]
     kind = engine if engine in _STEP_SECONDS else DEFAULT_ENGINE
     return Pace(
         compute_ratios=g.compute,

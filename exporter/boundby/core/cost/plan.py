@@ -14,10 +14,12 @@ from boundby.core.cost.capacity import (
     kv_bytes_per_token,
     sequences_that_fit,
 )
+from boundby.core.cost.coefficients import Coefficients, coefficients
 from boundby.core.cost.duration import IDEAL, Bound, Pace, Rates, rates, step_time
 from boundby.core.cost.formats import Formats
+from boundby.core.cost.parallel import Parallel
 from boundby.core.cost.shape import ModelShape
-from boundby.core.cost.step import Coefficients, Parallel, StepBatch, coefficients, step_cost
+from boundby.core.cost.step import StepBatch, step_cost
 from boundby.core.hardware import Gpu
 
 PROMPTS = (128, 512, 2048, 8192, 32768)
@@ -94,12 +96,6 @@ class Plan:
     def fits(self) -> bool:
         """Whether the weights leave room for one sequence."""
         return self.max_sequences > 0
-
-
-def weight_bytes(shape: ModelShape, formats: Formats) -> float:
-    """Bytes of every stored weight, each once."""
-    c = coefficients(shape, formats, Parallel())
-    return c.weight_bytes_per_gpu
 
 
 def free_bytes_per_gpu(deployment: Deployment, c: Coefficients) -> float:

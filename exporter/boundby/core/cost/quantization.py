@@ -20,7 +20,7 @@ from boundby.core.cost.formats import (
     fp8_block,
     grouped_integer,
 )
-from boundby.core.cost.shape import Part
+from boundby.core.cost.shape import ModelShape, Part
 
 _MODULES: Mapping[Part, tuple[str, ...]] = {
     "attention": ("self_attn.q_proj", "self_attn.o_proj"),
@@ -30,6 +30,9 @@ _MODULES: Mapping[Part, tuple[str, ...]] = {
     "shared": ("mlp.shared_experts.gate_proj", "mlp.shared_experts.down_proj"),
 }
 """Modules that stand for each part when an ignore list is read."""
+
+_LATENT = ("self_attn.q_b_proj", "self_attn.kv_b_proj", "self_attn.o_proj")
+"""The same of latent attention."""
 
 _MOST_PATTERNS = 20_000
 _LONGEST_PATTERN = 300
@@ -42,7 +45,9 @@ _IGNORE_FIELDS = (
 )  # fmt: skip
 
 
-def read_schemes(config: Mapping[str, Any], layers: int) -> Mapping[Part, tuple[Scheme, float]]:
+def read_schemes(
+    config: Mapping[str, Any], shape: ModelShape
+) -> Mapping[Part, tuple[Scheme, float]]:
     """Return the scheme of each quantised part, and the share of its layers that have it."""
     quantised = config.get("quantization_config")
     if quantised is None:
@@ -55,8 +60,10 @@ def read_schemes(config: Mapping[str, Any], layers: int) -> Mapping[Part, tuple[
     scheme = _scheme(quantised)
     ignored = _Ignored(_patterns(quantised))
     found: dict[Part, tuple[Scheme, float]] = {}
+    latent = any(g.mixer and g.mixer.kind in {"latent", "sparse"} for g in shape.groups)
     for part, modules in _MODULES.items():
-        share = ignored.share(modules, layers)
+        named = _LATENT if latent and part == "attention" else modules
+        share = ignored.share(named, max(1, shape.layers))
         if share < 1.0:
             found[part] = (scheme, 1.0 - share)
     return found
@@ -222,7 +229,8 @@ class _Ignored:
         if pattern.startswith("re:"):
             self._expressions.append(_expression(pattern.removeprefix("re:")))
         elif any(mark in pattern for mark in "*?["):
-            self._expressions.append(re.compile(fnmatch.translate(pattern)))
+            for whole in (pattern, f"{pattern}.*"):  # a module, and what is in it
+                self._expressions.append(re.compile(fnmatch.translate(whole)))
         elif re.search(r"layers\.\d+", pattern):
             self._names.add(re.sub(r"^.*?(?=layers\.)", "", pattern))
         else:

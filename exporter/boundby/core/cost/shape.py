@@ -44,6 +44,8 @@ class Mixer:
     state_flops: int = 0
     activations: int = 0
     """Elements that one token's matrix products read and write."""
+    edges: int = 0
+    """Rows and columns of its matrices, summed: what an adapter of rank 1 would hold."""
     kernels: int = 6
     """Kernels that a serving engine launches for it, as a rule."""
 
@@ -63,6 +65,7 @@ class FeedForward:
     """Its biases."""
     vectors: int = 0
     activations: int = 0
+    edges: int = 0
     kernels: int = 4
 
 

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, replace
 
+from boundby.core.cost.coefficients import Coefficients
 from boundby.core.cost.duration import Rates, StepTime, step_time
-from boundby.core.cost.step import Coefficients, StepBatch, step_cost
+from boundby.core.cost.step import StepBatch, step_cost
 
 ROUNDS = 8
 """Halvings of the distance to the sequences that run: within 1 %."""

@@ -4,7 +4,7 @@ import inspect
 from types import MappingProxyType, ModuleType
 
 from boundby.core.formula import Formula
-from boundby.core.signals import admission, clocks, progress
+from boundby.core.signals import admission, clocks, host, progress
 
 
 def _of(module: ModuleType) -> dict[str, Formula]:
@@ -18,5 +18,5 @@ def _of(module: ModuleType) -> dict[str, Formula]:
     }
 
 
-SIGNALS = MappingProxyType({**_of(admission), **_of(clocks), **_of(progress)})
+SIGNALS = MappingProxyType({**_of(admission), **_of(clocks), **_of(host), **_of(progress)})
 """Every signal by name."""
