@@ -142,12 +142,12 @@ class Gpm:
             metric = request.metrics[slot]
             if metric.nvmlReturn:
                 error = NvmlCallError(metric.nvmlReturn, f"nvmlGpmMetricsGet {metric.metricId}")
-                device.reasons[fact] = str(error)
+                device.gpm_reasons[fact] = str(error)
             elif not math.isfinite(metric.value) or metric.value < 0:
-                device.reasons[fact] = "the driver gave a blank value"
+                device.gpm_reasons[fact] = "the driver gave a blank value"
             else:
                 values[fact] = metric.value * scale
-                device.reasons.pop(fact, None)
+                device.gpm_reasons.pop(fact, None)
         return values
 
     def drop(self, device: Device) -> None:

@@ -59,7 +59,7 @@ def _try(session: Session, reader: gpm.Gpm, device: Device) -> str:
         return f"GPM breaks NVML with this driver ({error}). Update the driver"
     if after.total != before.total:
         return "GPM breaks NVML with this driver. Update the driver"
-    return "" if values else "; ".join(sorted(set(device.reasons.values())))
+    return "" if values else "; ".join(sorted(set(device.gpm_reasons.values())))
 
 
 class Probe:

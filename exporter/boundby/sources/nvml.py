@@ -41,6 +41,11 @@ class NvmlSource:
         self._worker = Worker("boundby-nvml")
         self._begun = 0.0
 
+    @property
+    def hangs(self) -> bool:
+        """Whether a call is out that nobody waits for any more, or is waited for now."""
+        return self._worker.busy
+
     async def read(self) -> NvmlRead:
         """Read every GPU once; raises nothing but SourceError."""
         if not self._worker.busy:

@@ -51,7 +51,7 @@ Ask = Callable[..., Any]
 """Call a function of the binding by name; raises NvmlCallError."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Track:
     """A reading and which of its ways is in use; none is left once all failed for good."""
 
@@ -79,9 +79,11 @@ class Device:
     compute_capability: str | None = None
     values: dict[str, float] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
+    gpm_reasons: dict[str, str] = field(default_factory=dict)
     answered: int = 0
     codes: set[int] = field(default_factory=set)
     pids: tuple[int, ...] = ()
+    lists_processes: bool = True
     _tracks: list[_Track] = field(default_factory=list)
     _slow: dict[str, float] = field(default_factory=dict)
     _raw: dict[str, float] = field(default_factory=dict)
@@ -106,9 +108,12 @@ class Device:
             for track in self._tracks
             if (slow or not track.reading.slow) and not set(track.reading.facts) <= set(given)
         ]
-        self._fields([track for track in due if isinstance(track.current, Field)], ask, raw)
+        fields = [track for track in due if isinstance(track.current, Field)]
+        self._fields(fields, ask, raw)
         for track in due:
             self._call(track, ask, raw, wait=wait)
+        late = [track for track in due if isinstance(track.current, Field)]
+        self._fields([track for track in late if track not in fields], ask, raw)
         self._rates(raw, now)
         self.values = {**self._slow, **self.values}
 
@@ -138,6 +143,8 @@ class Device:
         except NvmlCallError as error:
             for track in tracks:
                 self._failed(track, error)
+                while error.code in errors.FINAL and isinstance(track.current, Field):
+                    self._failed(track, error)  # it would be the same call
             return
         for track, way, value in zip(tracks, ways, found, strict=True):
             if value.nvmlReturn:

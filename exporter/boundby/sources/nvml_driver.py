@@ -59,6 +59,7 @@ class Driver:
         self._probe = probe()
         self._probed_at: float | None = None
         self._xids = Xids()
+        self._newest = Session(library)
         self._session: Session | None = None
         self._gpm: gpm_metrics.Gpm | None = None
         self._gpm_off: dict[str, str] = {}
@@ -76,7 +77,7 @@ class Driver:
     @property
     def doing(self) -> str:
         """The call that is out, or was last."""
-        return self._session.doing if self._session else "nothing"
+        return self._newest.doing
 
     def read(self) -> NvmlRead:
         """Read every GPU; raises SourceError when none answers."""
@@ -100,7 +101,7 @@ class Driver:
         if self._failed is not None and now - self._failed_at < RETRY_SECONDS:
             raise SourceError(self._failed.source, self._failed.problem, self._failed.hint)
         session = Session(self._library)
-        self._session = session
+        self._session = self._newest = session
         session.open()
         self._devices, self._lost = session.devices()
         self._count = session.count()
@@ -218,7 +219,7 @@ class Driver:
                 if error.code in errors.FINAL:
                     self._gpm_off[device.key] = why
         for fact in gpm_metrics.FACTS:
-            device.reasons[fact] = why or "GPM is off"
+            device.gpm_reasons[fact] = why or "GPM is off"
         return {}
 
     def _why_no_gpm(self, session: Session, device: Device, now: float) -> str | None:
@@ -280,7 +281,7 @@ class Driver:
         for device in self._devices:
             if device.parent is not None:
                 continue
-            for fact, why in device.reasons.items():
+            for fact, why in {**device.gpm_reasons, **device.reasons}.items():
                 if fact not in device.values:
                     reasons.setdefault(fact, f"GPU {device.index}: {why}")
         if self._xids.reason is not None:

@@ -18,7 +18,7 @@ MEMORY_V2 = 0x02000028
 ALL_LINKS = 0xFFFFFFFF
 """As the scope of an NVLink field: the sum over all links."""
 
-PERCENT = 0.01
+PERCENT = 100
 MEGA = 1e6
 MILLI = 1e-3
 NANO = 1e-9
@@ -63,8 +63,8 @@ def _as(fact: str, scale: float = 1.0) -> Take:
 
 def _utilization(value: Any) -> Values:
     return {
-        "gpu_busy_ratio": value.gpu * PERCENT,
-        "memory_copy_busy_ratio": value.memory * PERCENT,
+        "gpu_busy_ratio": value.gpu / PERCENT,
+        "memory_copy_busy_ratio": value.memory / PERCENT,
     }
 
 
@@ -86,8 +86,6 @@ PCIE_SENT = "pcie sent bytes"
 PCIE_RECEIVED = "pcie received bytes"
 RAW = (NVLINK_SENT, NVLINK_RECEIVED, PCIE_SENT, PCIE_RECEIVED)
 """Counters that become rates between two reads; they are no facts themselves."""
-
-NVLINK_RATES = ("nvlink_tx_bytes_per_second", "nvlink_rx_bytes_per_second", "nvlink_bytes_total")
 
 MEMORY = Reading(
     ("memory_used_bytes", "memory_free_bytes", "memory_total_bytes"),
@@ -200,7 +198,7 @@ READINGS = (
         ),
     ),
     Reading(
-        ("nvlink_rx_bytes_per_second",),
+        ("nvlink_rx_bytes_per_second", "nvlink_bytes_total"),
         (
             Field(139, _as(NVLINK_RECEIVED, KIBI), ALL_LINKS),
             Field(204, _as(NVLINK_RECEIVED), ALL_LINKS),

@@ -19,7 +19,8 @@ class Session:
 
     def __init__(self, library: Any) -> None:
         self._library = library
-        self.doing = ""
+        self._older = getattr(library, "NVMLLibraryMismatchError", library.NVMLError)
+        self.doing = "NVML"
         self.driver_version: str | None = None
 
     def ask(self, function: str, *arguments: Any) -> Any:
@@ -35,6 +36,8 @@ class Session:
             return call(*arguments)
         except self._library.NVMLError as error:
             raise NvmlCallError(int(error.value), function) from None
+        except self._older:  # newer bindings' word for a symbol that an older library lacks
+            raise NvmlCallError(errors.FUNCTION_NOT_FOUND, function) from None
 
     def open(self) -> None:
         """Initialise; raises NvmlCallError."""

@@ -100,15 +100,16 @@ def unreadable(library: Any, driver_version: str | None) -> str | None:
 def read_pids(ask: Ask, devices: Sequence[Device]) -> None:
     """Give each GPU and instance the process ids on it, as the host numbers them."""
     for device in devices:
-        if device.parent is not None:
+        if device.parent is not None or not device.lists_processes:
             continue
         device.reasons.pop("processes", None)
         try:
-            entries = ask("nvmlDeviceGetComputeRunningProcesses", device.handle)
+            entries = _entries(ask, device)
         except NvmlCallError as error:
             if error.code in errors.GPU_GONE or error.code in errors.DRIVER_GONE:
                 raise
             device.reasons["processes"] = str(error)
+            device.lists_processes = error.code not in errors.FINAL
             entries = []
         device.pids = _pids(entries)
         for instance in devices:
@@ -117,6 +118,17 @@ def read_pids(ask: Ask, devices: Sequence[Device]) -> None:
                     e for e in entries if getattr(e, "gpuInstanceId", None) == instance.instance
                 ]
                 instance.pids = _pids(mine)
+
+
+def _entries(ask: Ask, device: Device) -> Sequence[Any]:
+    """List the processes, by the call of drivers before R510 where there is no other."""
+    try:
+        found: Sequence[Any] = ask("nvmlDeviceGetComputeRunningProcesses", device.handle)
+    except NvmlCallError as error:
+        if error.code != errors.FUNCTION_NOT_FOUND:
+            raise
+        found = ask("nvmlDeviceGetComputeRunningProcesses_v2", device.handle)
+    return found
 
 
 def _pids(entries: Iterable[Any]) -> tuple[int, ...]:
