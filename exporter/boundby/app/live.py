@@ -11,7 +11,7 @@ from aiohttp import web
 
 from boundby.app.config import Settings
 from boundby.app.demo.world import World
-from boundby.app.loop import Given, Loop
+from boundby.app.loop import Given, Keep, Loop, Publish
 from boundby.app.server import Board, application
 from boundby.app.wiring import SystemClock, Wired, board, engine_given, options, wire
 from boundby.core.limit import Limit
@@ -79,8 +79,6 @@ async def serve(settings: Settings, limits: tuple[Limit, ...]) -> int:
     changes = Changes()
     async with aiohttp.ClientSession() as session:
         wired = wire(settings, session, limits)
-        for note in wired.notes:
-            say(f"boundby: {note}")
 
         def publish(report: Report) -> None:
             shown.publish(report)
@@ -92,14 +90,15 @@ async def serve(settings: Settings, limits: tuple[Limit, ...]) -> int:
     return 0
 
 
-def _loop(wired: Wired, settings: Settings, publish: object, keep: object = None) -> Loop:
+def _loop(wired: Wired, settings: Settings, publish: Publish, keep: Keep | None = None) -> Loop:
     return Loop(
         wired.feeds,
         wired.watch,
         SystemClock(),
         beat_seconds=settings.watch.beat_seconds,
-        publish=publish,  # type: ignore[arg-type]  # the callers' functions are typed
-        keep=keep,  # type: ignore[arg-type]  # so is this
+        publish=publish,
+        keep=keep,
+        pair=wired.pair,
     )
 
 
@@ -126,6 +125,9 @@ class DemoFeed:
             gpu_source="dcgm",
             detail=f"simulated: {scenario.title} (built to show {scenario.limit})",
         )
+
+    async def close(self) -> None:
+        """Nothing is held."""
 
 
 async def demo(settings: Settings, limits: tuple[Limit, ...], *, seconds: float | None) -> int:
@@ -177,7 +179,12 @@ async def once(settings: Settings, limits: tuple[Limit, ...], seconds: float) ->
         wired = wire(settings, session, limits)
         beat = min(settings.watch.beat_seconds, seconds / 5)
         loop = Loop(
-            wired.feeds, wired.watch, SystemClock(), beat_seconds=beat, publish=reports.append
+            wired.feeds,
+            wired.watch,
+            SystemClock(),
+            beat_seconds=beat,
+            publish=reports.append,
+            pair=wired.pair,
         )
         await loop.run(max(2, int(seconds / beat) + 1))
     return reports[-1]

@@ -6,6 +6,7 @@ Exit 0; 2 with one line on stderr for anything that cannot be planned.
 import argparse
 import json
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,8 @@ from boundby.core.cost.duration import IDEAL
 from boundby.core.cost.example import figures
 from boundby.core.cost.fields import ConfigError
 from boundby.core.cost.formats import Formats, uniform
-from boundby.core.cost.pace import MEMORY_RATIO, attainable
+from boundby.core.cost.generation import generation
+from boundby.core.cost.pace import MEASURED, MEMORY_RATIO, attainable
 from boundby.core.cost.parallel import Parallel
 from boundby.core.cost.plan import Deployment, Plan, plan
 from boundby.core.cost.reading import read_shape
@@ -27,6 +29,9 @@ from boundby.core.cost.shape import ModelShape
 from boundby.core.hardware import GPUS, find
 
 USAGE = 2
+
+WIDTH = 80
+"""Columns of a plain terminal."""
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
@@ -112,7 +117,15 @@ def _page(args: argparse.Namespace) -> str:
     if args.picture:
         draw(args.picture, f"{name} on {deployment.gpu.key}", deployment, asked)
     if args.output == "json":
-        page = {"model": name, "gpu": deployment.gpu.key, "tensor": args.tensor}
+        page = {
+            "model": name,
+            "gpu": deployment.gpu.key,
+            "gpu_source": deployment.gpu.source,
+            "gpu_uncertain": list(deployment.gpu.uncertain),
+            "tensor": args.tensor,
+            "pipeline": args.pipeline,
+            "attainable": args.attainable,
+        }
         return json.dumps({**page, **as_json(asked, variants)}, indent=1)
     return as_text(_title(name, deployment, args), asked, variants)
 
@@ -175,9 +188,15 @@ def _variants(deployment: Deployment, args: argparse.Namespace) -> Iterator[tupl
 
 
 def _title(name: str, deployment: Deployment, args: argparse.Namespace) -> list[str]:
-    gpus = deployment.parallel.gpus
+    gpu, gpus = deployment.gpu, deployment.parallel.gpus
     roofs = "attainable rates and fixed times" if args.attainable else "ideal roofs"
-    return [
-        f"{name} on {gpus} x {deployment.gpu.key}",
-        f"weights {args.weights or 'as the config says'}, KV {args.kv or '16-bit'}; {roofs}",
+    lines = [
+        f"{name} on {gpus} x {gpu.key}",
+        f"weights {args.weights or 'as configured'}, KV {args.kv or 'as configured'}; {roofs}",
+        f"GPU by: {gpu.source}",
     ]
+    if gpu.uncertain:
+        lines.append(f"uncertain of this GPU: {', '.join(gpu.uncertain)}")
+    if args.attainable and generation(gpu) not in MEASURED:
+        lines.append("no serving was measured on this kind of GPU: its rates are by analogy")
+    return [line for text in lines for line in textwrap.wrap(text, WIDTH, subsequent_indent="  ")]

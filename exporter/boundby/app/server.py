@@ -1,12 +1,11 @@
 """The HTTP front doors: /metrics, /report.json, /, /healthz and /readyz.
 
-Every answer is made from bytes that were rendered when the report was: a request never waits for a
-source. A report past its age is served without what it concluded, and /readyz says so.
+Every answer is made from the newest report, and each form of it is made once: a request never
+waits for a source. A report past its age is served without what it concluded, and /readyz says so.
 """
 
 import gzip
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 
 from aiohttp import web
 
@@ -14,6 +13,8 @@ from boundby.app.loop import without_engines
 from boundby.core.report import Report
 from boundby.sinks import html_report, json_report, prometheus
 from boundby.sinks.catalogue import Family
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; base-uri 'none'; "
@@ -28,18 +29,28 @@ HEADERS = {
 PATHS = ("/", "/metrics", "/report.json", "/healthz", "/readyz", "/style.css")
 
 
-@dataclass(frozen=True, slots=True)
-class _Bytes:
-    """One report in every form."""
+class _Rendered:
+    """One report in every form it was asked for in; each form is made once."""
 
-    report: Report
-    page: prometheus.Page
-    json: bytes
-    html: bytes
+    def __init__(self, report: Report, families: Sequence[Family], now: float) -> None:
+        self.report = report
+        self._makers: dict[str, Callable[[], bytes]] = {
+            "text": lambda: prometheus.text(report, families),
+            "openmetrics": lambda: prometheus.open_text(report, families),
+            "json": lambda: json_report.render(report).encode(),
+            "html": lambda: html_report.render(report, now).encode(),
+        }
+        self._made: dict[str, bytes] = {}
+
+    def __getitem__(self, form: str) -> bytes:
+        """The report in this form."""
+        if form not in self._made:
+            self._made[form] = self._makers[form]()
+        return self._made[form]
 
 
 class Board:
-    """Holds the newest report, rendered once; gives it, or what is left of it when it is old."""
+    """Holds the newest report; gives it in every form, or what is left of it when it is old."""
 
     def __init__(
         self, families: Sequence[Family], *, stale_after_seconds: float, now: Callable[[], float]
@@ -48,10 +59,10 @@ class Board:
         self._stale_after = stale_after_seconds
         self._now = now
         self._fresh = self._render(Report(at=0.0, window_seconds=0.0, ready=False))
-        self._stale: _Bytes | None = None
+        self._stale: _Rendered | None = None
 
     def publish(self, report: Report) -> None:
-        """Render a report and serve it from now on."""
+        """Serve a report from now on."""
         self._fresh = self._render(report)
         self._stale = None
 
@@ -72,7 +83,7 @@ class Board:
             return f"no verdict yet; down: {', '.join(down) or 'nothing'}"
         return None
 
-    def current(self) -> _Bytes:
+    def current(self) -> _Rendered:
         """What to serve now."""
         if not self._old():
             return self._fresh
@@ -84,70 +95,80 @@ class Board:
         at = self._fresh.report.at
         return bool(at) and self._now() - at > self._stale_after
 
-    def _render(self, report: Report) -> _Bytes:
-        return _Bytes(
-            report,
-            prometheus.render(report, self._families),
-            json_report.render(report).encode(),
-            html_report.render(report, self._now()).encode(),
-        )
+    def _render(self, report: Report) -> _Rendered:
+        return _Rendered(report, self._families, self._now())
 
 
-def application(board: Board) -> web.Application:
-    """Build the application."""
+class _Doors:
+    """The handlers; each answers from the board."""
 
-    async def metrics(request: web.Request) -> web.Response:
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        """The families, in the format that is asked for."""
         wants = "application/openmetrics-text" in request.headers.get("Accept", "")
-        page = board.current().page
-        body = page.openmetrics if wants else page.text
-        headers = {"Content-Type": prometheus.OPENMETRICS if wants else prometheus.TEXT}
+        body = self._board.current()["openmetrics" if wants else "text"]
+        headers = {
+            "Content-Type": prometheus.OPENMETRICS if wants else prometheus.TEXT,
+            "Vary": "Accept, Accept-Encoding",
+        }
         if "gzip" in request.headers.get("Accept-Encoding", ""):
             body = gzip.compress(body, compresslevel=1)
             headers["Content-Encoding"] = "gzip"
-        headers["Vary"] = "Accept, Accept-Encoding"
         return web.Response(body=body, headers=headers)
 
-    async def report(_: web.Request) -> web.Response:
-        return web.Response(body=board.current().json, content_type="application/json")
+    async def report(self, _: web.Request) -> web.Response:
+        """The report as JSON."""
+        return web.Response(body=self._board.current()["json"], content_type="application/json")
 
-    async def page(_: web.Request) -> web.Response:
-        return web.Response(body=board.current().html, content_type="text/html", charset="utf-8")
+    async def page(self, _: web.Request) -> web.Response:
+        """The page."""
+        html = self._board.current()["html"]
+        return web.Response(body=html, content_type="text/html", charset="utf-8")
 
-    async def style(_: web.Request) -> web.Response:
+    async def style(self, _: web.Request) -> web.Response:
+        """The page's style sheet."""
         return web.Response(text=html_report.STYLE, content_type="text/css")
 
-    async def healthz(_: web.Request) -> web.Response:
+    async def healthz(self, _: web.Request) -> web.Response:
+        """The process is there."""
         return web.Response(text="ok\n")
 
-    async def readyz(_: web.Request) -> web.Response:
-        wrong = board.ready()
+    async def readyz(self, _: web.Request) -> web.Response:
+        """A fresh verdict is served, or what is wrong."""
+        wrong = self._board.ready()
         return web.Response(text=f"{wrong or 'ok'}\n", status=503 if wrong else 200)
 
-    @web.middleware
-    async def finish(
-        request: web.Request, handler: Callable[[web.Request], web.StreamResponse]
-    ) -> web.StreamResponse:
-        try:
-            response = await handler(request)  # type: ignore[misc]  # aiohttp's handlers are coroutines
-        except web.HTTPNotFound:
-            text = f"nothing here; there are: {', '.join(PATHS)}\n"
-            response = web.Response(text=text, status=404)
-        except web.HTTPMethodNotAllowed as error:
-            response = web.Response(
-                text=f"only {', '.join(sorted(error.allowed_methods))} here\n", status=405
-            )
-        response.headers.update(HEADERS)
-        return response
 
-    app = web.Application(middlewares=[finish], client_max_size=1024)  # type: ignore[list-item]  # see above
+@web.middleware
+async def _finish(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Give every answer its headers, and a wrong path the right ones."""
+    response: web.StreamResponse
+    try:
+        response = await handler(request)
+    except web.HTTPNotFound:
+        text = f"nothing here; there are: {', '.join(PATHS)}\n"
+        response = web.Response(text=text, status=404)
+    except web.HTTPMethodNotAllowed as error:
+        text = f"only {', '.join(sorted(error.allowed_methods))} here\n"
+        response = web.Response(text=text, status=405)
+    response.headers.update(HEADERS)
+    return response
+
+
+def application(board: Board) -> web.Application:
+    """Build the application that serves a board."""
+    doors = _Doors(board)
+    app = web.Application(middlewares=[_finish], client_max_size=1024)
     app.add_routes(
         [
-            web.get("/metrics", metrics),
-            web.get("/report.json", report),
-            web.get("/", page),
-            web.get("/style.css", style),
-            web.get("/healthz", healthz),
-            web.get("/readyz", readyz),
+            web.get("/metrics", doors.metrics),
+            web.get("/report.json", doors.report),
+            web.get("/", doors.page),
+            web.get("/style.css", doors.style),
+            web.get("/healthz", doors.healthz),
+            web.get("/readyz", doors.readyz),
         ]
     )
     return app

@@ -25,7 +25,7 @@ SHOWN_SIGNALS = (
     "queue_mean_seconds", "engine_active_ratio", "gpu_busy_ratio", "dram_active_ratio",
     "tensor_active_ratio", "sm_active_ratio", "clock_ratio", "power_throttled_ratio",
     "thermal_throttled_ratio", "power_watts", "power_limit_watts", "recomputed_ratio",
-    "decode_lost_to_prefill_ratio",
+    "decode_lost_to_prefill_ratio", "engine_flops_ratio",
 )  # fmt: skip
 """Signals that a report carries where they are known."""
 
@@ -72,11 +72,7 @@ def assemble(
             if name != "unknown"
         ),
         time=seen.time,
-        signals={
-            name: number
-            for name in SHOWN_SIGNALS
-            if (number := seen.book.number(name)) is not None
-        },
+        signals=_signals(engine, seen, at),
         missing=seen.missing,
         notes=_notes(engine, seen, shown["engine"], at, flap_within_seconds),
         infos=engine.part.infos,
@@ -85,6 +81,17 @@ def assemble(
         host_gap_seconds_total=engine.gap_seconds,
     )
     return replace(report, story=story(report, at, limits))
+
+
+def _signals(engine: EngineMemory, seen: Picture, at: float) -> dict[str, float]:
+    out = {
+        name: number for name in SHOWN_SIGNALS if (number := seen.book.number(name)) is not None
+    }
+    known = engine.calibration
+    if known is not None and known.weight > 0:
+        out["calibration_age_seconds"] = known.age_seconds(at)
+        out["calibration_residual_ratio"] = known.residual_ratio
+    return out
 
 
 def _row(

@@ -37,7 +37,7 @@ peak bytes/s (0.75 to 0.92), seconds a layer (60 to 90 us is the additive gap of
 their roofline), seconds a collective (8 to 20 us), attainable share of the link's bytes/s."""
 
 PCIE_PRIORS = (*PRIORS[:4], Prior(0.70, 0.40))
-"""The same over PCIe, where switches, bridges and root ports make the link's share a wide guess."""
+"""The same over PCIe, where switches, bridges and root ports make the link a wide guess."""
 
 COMPUTE, MEMORY, LAYER, COLLECTIVE, LINK = range(5)
 

@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from boundby.core.balance import COMPUTE, MEMORY, PRIORS, RESOURCES
 from boundby.core.cost.fields import ConfigError
+from boundby.core.cross import counter
 from boundby.core.engine_facts import EngineFacts, engine_facts
 from boundby.core.estimate import Estimate, Observed, estimate
 from boundby.core.formula import Book, Value
@@ -19,6 +21,9 @@ from boundby.core.window import Span
 ASSUMED_BATCH_ELASTICITY = 0.6
 """Taken for the gain of a larger batch where model or GPU are not known: decode at ordinary
 batches reads mostly weights, which more sequences would share."""
+
+PCIE_COLLECTIVES = 1e9
+"""PCIe bytes/s that only collectives bring about: a step's inputs and outputs are thousandths."""
 
 TIMES = {
     "compute": "compute_time_ratio",
@@ -48,13 +53,14 @@ class Picture:
 class PriceList:
     """Prices by setup, worked out once; a config that cannot be read is remembered with why."""
 
-    known: dict[int, tuple[Setup, Prices | None, str]] = field(default_factory=dict)
+    known: tuple[Setup, bool, Prices | None, str] | None = None
 
-    def of(self, setup: Setup, gpu: Gpu | None) -> tuple[Prices | None, str]:
+    def of(
+        self, setup: Setup, gpu: Gpu | None, *, nvlink_silent: bool
+    ) -> tuple[Prices | None, str]:
         """Return the prices, or None and the reason."""
-        key = id(setup)
-        if key in self.known and self.known[key][0] is setup:
-            return self.known[key][1], self.known[key][2]
+        if self.known and self.known[0] is setup and self.known[1] is nvlink_silent:
+            return self.known[2:]
         answer: tuple[Prices | None, str]
         if setup.model_config is None:
             answer = None, "the model's config.json is not known"
@@ -68,10 +74,10 @@ class PriceList:
             )
         else:
             try:
-                answer = prices(setup, gpu), ""
+                answer = prices(setup, gpu, nvlink_silent=nvlink_silent), ""
             except ConfigError as error:
                 answer = None, f"the model's config.json cannot be read: {error}"
-        self.known = {key: (setup, *answer)}
+        self.known = (setup, nvlink_silent, *answer)
         return answer
 
 
@@ -118,10 +124,17 @@ def picture(
     facts["gpu_working_ratio"] = _number(
         facts, "engine_active_ratio", _number(facts, "gpu_busy_ratio", 0.0)
     )
-    price, why = price_list.of(setup, gpu)
+    price, why = price_list.of(setup, gpu, nvlink_silent=_nvlink_silent(facts))
     found = None
+    notes: list[str] = []
     if price is not None and engine.load is not None:
-        found = estimate(_observed(span, engine, facts, tier), price)
+        observed = _observed(span, engine, facts, tier)
+        found = estimate(observed, price)
+        theirs = _number(facts, "estimated_flops_per_second", 0.0)
+        beside = counter(found, observed, price, theirs) if found else None
+        if beside is not None:
+            facts["engine_flops_ratio"] = beside.ratio
+            notes.extend([beside.says] if beside.says else [])
     _estimates(found, engine, facts, reasons, why)
     _admission(engine, facts)
     facts["peer_loss_ratio"] = (peers or {}).get("peer_loss_ratio", 0.0)
@@ -133,10 +146,17 @@ def picture(
         tier=tier,
         time=_time(found, facts),
         missing=_missing(facts, setup, tier, why),
-        notes=found.notes if found else (),
+        notes=(*(found.notes if found else ()), *notes),
         assumed=found is None,
         price=price,
     )
+
+
+def _nvlink_silent(facts: Mapping[str, Value]) -> bool:
+    """Whether the GPUs talk over PCIe: NVLink shows nothing, PCIe a collective's worth."""
+    nvlink = _number(facts, "nvlink_tx_bytes_per_second", 0.0)
+    pcie = _number(facts, "pcie_tx_bytes_per_second", 0.0)
+    return pcie > PCIE_COLLECTIVES and nvlink < pcie / 10
 
 
 def _prefill_seconds(span: Span) -> float:
@@ -181,17 +201,20 @@ def _estimates(
     why: str,
 ) -> None:
     """Put the estimates among the facts, or the reason for there being none among the reasons."""
-    idle = _number(facts, "no_work_ratio", 0.0) >= 1.0 or engine.load is None
-    if found is None:
-        facts["batch_elasticity_ratio"] = 1.0 if idle else ASSUMED_BATCH_ELASTICITY
-        said = why or "no step was seen in the window"
-        for scope in ("engine", "decode", "prefill"):
-            for resource in (
-                "compute", "memory_bandwidth", "kernel_latency", "interconnect", "cpu_scheduling"
-            ):  # fmt: skip
-                reasons[f"{scope}_{resource}_elasticity_ratio"] = said
-        _gap_alone(facts, reasons)
+    if found is not None:
+        _estimated(found, facts, reasons)
         return
+    idle = _number(facts, "no_work_ratio", 0.0) >= 1.0 or engine.load is None
+    facts["batch_elasticity_ratio"] = 1.0 if idle else ASSUMED_BATCH_ELASTICITY
+    said = why or "no step was seen in the window"
+    for scope in ("engine", "decode", "prefill"):
+        for resource in RESOURCES:
+            reasons[f"{scope}_{resource}_elasticity_ratio"] = said
+    if not idle:
+        _counters_alone(facts, reasons)
+
+
+def _estimated(found: Estimate, facts: dict[str, Value], reasons: dict[str, str]) -> None:
     facts["batch_elasticity_ratio"] = min(1.0, max(0.0, found.batch_elasticity))
     facts.update(found.signals)
     for part, name in TIMES.items():
@@ -209,32 +232,50 @@ def _estimates(
             reasons[f"{scope}_compute_elasticity_ratio"] = f"no {scope} step in the window"
     prompts = [kind for kind in found.steps.classes if kind.prefill_tokens > 0]
     steps = math.fsum(kind.count for kind in prompts)
-    if steps > 0:
-        facts["prefill_step_tokens"] = (
-            math.fsum(k.count * (k.prefill_tokens + k.decode_sequences) for k in prompts) / steps
-        )
-        plain, step = facts.get("decode_step_floor_seconds"), facts.get("decode_step_seconds")
-        if isinstance(plain, float) and isinstance(step, float) and step > 0:
-            own = found.plain_decode_seconds
-            if own is not None:
-                facts["decode_lost_to_prefill_ratio"] = max(0.0, 1.0 - own / step)
+    if steps <= 0:
+        return
+    facts["prefill_step_tokens"] = (
+        math.fsum(k.count * (k.prefill_tokens + k.decode_sequences) for k in prompts) / steps
+    )
+    step, own = found.shares.decode_step_seconds, found.plain_decode_seconds
+    if step and own is not None:
+        facts["decode_lost_to_prefill_ratio"] = max(0.0, 1.0 - own / step)
 
 
-def _gap_alone(facts: dict[str, Value], reasons: dict[str, str]) -> None:
-    """Without a cost model the gap still shows: its share of the time that requests ran."""
-    busy = facts.get("engine_active_ratio", facts.get("gpu_busy_ratio"))
+def _counters_alone(facts: dict[str, Value], reasons: dict[str, str]) -> None:
+    """What counters show without a cost model: the gap, and how near each roof is.
+
+    A roof's share is its activity over what is attainable of it. Steps cannot be told apart so,
+    and both scopes get the same shares.
+    """
     active = 1.0 - _number(facts, "no_work_ratio", 0.0)
-    if isinstance(busy, float) and active > 0:
-        gap = max(0.0, active - busy)
-        facts["host_gap_ratio"] = gap
+    if active <= 0:
+        return
+    found: dict[str, float] = {}
+    busy = facts.get("engine_active_ratio", facts.get("gpu_busy_ratio"))
+    if isinstance(busy, float):
+        facts["host_gap_ratio"] = max(0.0, active - busy)
+        found["cpu_scheduling"] = max(0.0, active - busy) / active
+    for resource, name, prior in (
+        ("memory_bandwidth", "dram_active_ratio", PRIORS[MEMORY]),
+        ("compute", "tensor_active_ratio", PRIORS[COMPUTE]),
+    ):
+        activity = facts.get(name)
+        if isinstance(activity, float):
+            found[resource] = min(1.0, activity / prior.median / active)
+    if "compute" in found:
+        # What the arithmetic fills does not get cheaper by the sequence in a larger batch.
+        facts["batch_elasticity_ratio"] = ASSUMED_BATCH_ELASTICITY * (1.0 - found["compute"])
+    for resource, share in found.items():
         for scope in ("engine", "decode"):
-            facts[f"{scope}_cpu_scheduling_elasticity_ratio"] = gap / active
-            reasons.pop(f"{scope}_cpu_scheduling_elasticity_ratio", None)
+            facts[f"{scope}_{resource}_elasticity_ratio"] = share
+            reasons.pop(f"{scope}_{resource}_elasticity_ratio", None)
 
 
 def _admission(engine: EngineFacts, facts: dict[str, Value]) -> None:
     """Fill in what admission signals need where an engine does not give it."""
     facts.setdefault("waiting_share_ratio", 0.0)
+    facts.setdefault("open_traffic_ratio", 0.0)
     facts.setdefault("preemptions_per_second", 0.0)
     facts.setdefault("waiting_requests", 0.0)
     facts.setdefault("waiting_deferred_requests", 0.0)
@@ -290,8 +331,8 @@ def _missing(facts: Mapping[str, Value], setup: Setup, tier: str, why: str) -> t
             Missing(
                 "dram_active_ratio",
                 "NVML gives a busy share, not cycles of the memory and tensor pipes",
-                "enable the DCGM_FI_PROF_* rows in dcgm-exporter's CSV (`boundby doctor --dcgm-csv` "
-                "prints them)",
+                "enable the DCGM_FI_PROF_* rows in dcgm-exporter's CSV (`boundby doctor "
+                "--dcgm-csv` prints them)",
             )
         )
     elif "dram_active_ratio" not in facts or "tensor_active_ratio" not in facts:

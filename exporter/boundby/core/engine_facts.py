@@ -29,6 +29,10 @@ SHARED_PREFIX = 0.2
 SHARED_CONTEXT = 1.3
 """Whole prompts over the blocks held for each sequence from which blocks must be shared."""
 
+OPEN_DISPERSION = (0.05, 0.25)
+"""Variance over mean of the requests held: none below is open traffic, all above. A Poisson count
+has 1, less within a window that is short beside a request's life."""
+
 FEWEST = 5
 """Reads below which no plateau is spoken of."""
 
@@ -94,9 +98,27 @@ def _queue(span: Span, facts: dict[str, float]) -> None:
         )
         facts["no_work_ratio"] = idle / len(running)
         facts["running_upper_requests"] = upper(running)
+    if running and waiting:
+        facts["open_traffic_ratio"] = open_traffic(
+            [r + w for r, w in zip(running, waiting, strict=False)]
+        )
     if waiting:
         facts["waiting_share_ratio"] = sum(1 for value in waiting if value > 0) / len(waiting)
         facts["waiting_last_requests"] = waiting[-1]
+
+
+def open_traffic(held: Sequence[float]) -> float:
+    """How much requests in the engine vary as if they came of their own accord, 0 to 1.
+
+    Callers who wait for an answer before they ask again keep the number of requests constant;
+    independent ones make it vary as a Poisson count does, by its own mean.
+    """
+    mean = math.fsum(held) / len(held)
+    if len(held) < FEWEST or mean <= 0:
+        return 0.0
+    variance = math.fsum((value - mean) ** 2 for value in held) / (len(held) - 1)
+    low, high = OPEN_DISPERSION
+    return min(1.0, max(0.0, (variance / mean - low) / (high - low)))
 
 
 def upper(values: Sequence[float]) -> float:

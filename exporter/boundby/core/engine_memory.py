@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from boundby.core.cost.calibration import Calibration
 from boundby.core.parts import EnginePart, GpuPart
 from boundby.core.regime import CONFIRM, Reading, change
 from boundby.core.report import Scope
@@ -33,6 +34,7 @@ class EngineMemory:
     shown: dict[Scope, Shown] = field(default_factory=dict)
     binding: dict[tuple[str, str], float] = field(default_factory=dict)
     gap_seconds: float = 0.0
+    calibration: Calibration | None = None
 
     @classmethod
     def of(cls, part: EnginePart, at: float, keep: float, keep_all: float) -> "EngineMemory":

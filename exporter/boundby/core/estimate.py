@@ -50,6 +50,14 @@ HOST_FIXED = 0.5
 LAUNCH_BOUND = (0.15, 0.4)
 """Host gap, as a share of time, from which it may be launch-bound, and where that is as likely."""
 
+MADE_OF = {
+    "compute": (0,),
+    "memory_bandwidth": (1,),
+    "kernel_latency": (2,),
+    "interconnect": (3, 4),
+}
+"""Which parts of a step's time each resource stands for."""
+
 SLOW_STEP = 1.05
 """A step with prompt tokens must be this much slower than a plain one to be told apart by ITL."""
 
@@ -88,6 +96,8 @@ class Estimate:
     launch_bound: float
     time: Mapping[str, float]
     signals: Mapping[str, float]
+    works: tuple[tuple[float, Work], ...] = ()
+    busy_seconds: float = 0.0
     plain_decode_seconds: float | None = None
     spread: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -119,6 +129,8 @@ def estimate(seen: Observed, price: Prices) -> Estimate | None:
         launch_bound=_launch_weight(gap_ratio),
         time=_time(seen, found, gap_ratio),
         signals=_signals(seen, price, steps, works, found, fitted, gap, bytes_ratio),
+        works=tuple((kind.count, one) for kind, one in zip(steps.classes, works, strict=True)),
+        busy_seconds=busy,
         plain_decode_seconds=_plain(steps, works, fitted, gap),
         spread=_spread(counted, fitted),
         notes=tuple(notes),
@@ -247,7 +259,7 @@ def _more_bytes(one: Work, ratio: float) -> Work:
 def _busy(
     seen: Observed, steps: StepMix, works: Sequence[Work], notes: list[str]
 ) -> tuple[float, float, float | None]:
-    """Busy seconds, host gap seconds a step, and the gap's share of the span if it was measured."""
+    """Busy seconds, host gap seconds a step, and the gap's share of the span if measured."""
     active = max(0.0, 1.0 - seen.no_work_ratio)
     if seen.busy_ratio is not None:
         busy = min(seen.busy_ratio, 1.0)
@@ -434,9 +446,7 @@ def _spread(counted: Sequence[Counted], fitted: Fit) -> dict[tuple[str, str, str
         if whole <= 0:
             continue
         share = [t / whole for t in totals]
-        names = {
-            "compute": (0,), "memory_bandwidth": (1,), "kernel_latency": (2,), "interconnect": (3, 4)
-        }  # fmt: skip
+        names = MADE_OF
         signs = (-1.0, -1.0, 1.0, 1.0, -1.0)
         slopes = {
             name: [

@@ -58,8 +58,11 @@ class Work:
     bytes: float
 
 
-def prices(setup: Setup, gpu: Gpu) -> Prices:
-    """Join a setup's model with a GPU; raises ConfigError where its config cannot be read."""
+def prices(setup: Setup, gpu: Gpu, *, nvlink_silent: bool = False) -> Prices:
+    """Join a setup's model with a GPU; raises ConfigError where its config cannot be read.
+
+    `nvlink_silent` says that the GPUs have been seen to talk over PCIe, whatever their name.
+    """
     config = setup.model_config or {}
     shape = read_shape(config)
     formats = read_formats(config, shape, weights=setup.weights_dtype, kv=setup.kv_cache_dtype)
@@ -67,7 +70,9 @@ def prices(setup: Setup, gpu: Gpu) -> Prices:
     model = coefficients(shape, formats, Parallel(tensor=tensor, pipeline=setup.pipeline or 1))
     pcie_part = "pcie" in (setup.gpus[0].name or "").lower() if setup.gpus else False
     # PCIe cards are joined by bridges in pairs at best; beyond two, traffic takes the bus.
-    over_pcie = not gpu.nvlink_bytes_per_second or (pcie_part and tensor > BRIDGED)
+    over_pcie = (
+        nvlink_silent or not gpu.nvlink_bytes_per_second or (pcie_part and tensor > BRIDGED)
+    )
     return Prices(
         model=model,
         gpu=gpu,

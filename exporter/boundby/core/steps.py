@@ -124,7 +124,8 @@ def _quantile(histogram: Histogram, share: float) -> float:
             if not math.isfinite(bound):
                 return max(low, 1.0) * 1.5
             floor = max(low, bound / 4, 1e-9)
-            return floor * (bound / floor) ** ((want - before) / (count - before))
+            part = (want - before) / (count - before)
+            return floor * math.exp(part * math.log(bound / floor))
         low, before = bound, count
     return max(low, 1.0)
 

@@ -1,8 +1,10 @@
 """A report in words: the one line, the evidence, headroom, and why a limit does not bind."""
 
 import math
+import re
 from collections.abc import Sequence
 
+from boundby.core.causes import cause
 from boundby.core.derive import Picture
 from boundby.core.formula import Unknown
 from boundby.core.judge import Finding
@@ -34,6 +36,8 @@ def because(
         lines.append(decision.why)
     if finding is not None:
         lines.extend(phrase(name, number) for name, number in list(finding.evidence.items())[:4])
+    if behind := cause(decision.limit, seen.book):
+        lines.append(behind)
     lost = seen.book.number("decode_lost_to_prefill_ratio")
     if scope == "decode" and lost is not None and lost >= INTERFERENCE:
         lines.append(f"{percent(lost)} of decode time goes to prefills in the same steps")
@@ -83,6 +87,18 @@ def why_not(finding: Finding) -> str:
     return ""
 
 
+def short(remedy: str) -> str:
+    """A remedy's first clause."""
+    return re.split(r" \(|: |; |\. ", remedy)[0].rstrip(".")
+
+
+def _gain(headroom: float | None) -> str:
+    if not headroom:
+        return ""
+    more = "more than " if headroom >= MOST else ""
+    return f" at {more}+{percent(headroom)}"
+
+
 def story(report: EngineReport, at: float, limits: Sequence[Limit]) -> str:
     """The one line a person reads first."""
     named = {limit.name: limit for limit in limits}
@@ -90,8 +106,8 @@ def story(report: EngineReport, at: float, limits: Sequence[Limit]) -> str:
     who = f"{report.kind}-{report.engine}"
     rows = {row.limit: row for row in report.limits}
     if verdict.limit == "unknown":
-        missing = "; ".join(m.why for m in report.missing[:2])
-        return f"{who}: unknown. {missing or 'too little evidence'}."
+        reasons = [*verdict.because[:1], *(missing.why for missing in report.missing[:2])]
+        return f"{who}: unknown. {'; '.join(dict.fromkeys(reasons))}."
     title = named[verdict.limit].title
     row = rows[verdict.limit]
     length = max(0.0, at - verdict.since)
@@ -99,8 +115,8 @@ def story(report: EngineReport, at: float, limits: Sequence[Limit]) -> str:
     facts = ", ".join(phrase(n, v) for n, v in list(row.evidence.items())[:3])
     line = f"{who}: bound by {title}{since} ({percent(verdict.confidence)}). {facts}."
     if row.remedies:
-        line += f" Next: {row.remedies[0].split(': ')[0].rstrip('.')}."
+        line += f" Next: {short(row.remedies[0])}."
     if verdict.next and verdict.next in named:
-        gain = f" at +{percent(row.headroom)}" if row.headroom else ""
+        gain = _gain(row.headroom)
         line += f" Then {named[verdict.next].title} binds{gain}."
     return line

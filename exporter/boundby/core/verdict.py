@@ -40,6 +40,9 @@ ASSUMED_SPREAD = 1.6
 ASSUMED_CEILING = 0.75
 """Highest confidence in a software limit then."""
 
+UNNAMED_CEILING = 0.85
+"""Highest confidence in demand where the cap on the batch is not known."""
+
 CLOCKS = ("thermal", "power")
 """Limits that act through the clocks, the surer one first."""
 
@@ -79,6 +82,7 @@ class Evidence:
     quality: float = 1.0
     assumed: bool = False
     launch_bound: float = 0.0
+    slots_known: bool = True
 
 
 def decide(findings: Sequence[Finding], scope: str, evidence: Evidence) -> Decision | None:
@@ -88,7 +92,7 @@ def decide(findings: Sequence[Finding], scope: str, evidence: Evidence) -> Decis
         return None
     if scope == "engine":
         return _engine(findings, scored, evidence)
-    return _steps(scored, scope, evidence)
+    return _steps(findings, scored, scope, evidence)
 
 
 def _ranked(scored: Mapping[str, tuple[Finding, float]], group: str) -> list[tuple[str, float]]:
@@ -114,8 +118,12 @@ def _engine(
         spread = DEMAND_SPREAD * (ASSUMED_SPREAD if evidence.assumed else 1.0)
         sure = normal((score - _mark(scored, name)) / spread)
         if score >= _mark(scored, name):
-            following = (binding or roofs or [(None, 0.0)])[0][0]
+            after = binding or roofs
+            following = after[0][0] if after else None
             ceiling = CEILING[evidence.tier] * evidence.quality
+            if evidence.assumed or not evidence.slots_known:
+                # The batch may be at a cap that nobody named: then more load would only wait.
+                ceiling = min(ceiling, UNNAMED_CEILING)
             return Decision(limit=name, confidence=min(ceiling, sure), next=following)
         unsure *= 1.0 - sure
     if binding:
@@ -133,7 +141,7 @@ def _engine(
             why="nothing before the hardware binds, and its roofs could not be judged",
         )
     answer = _strongest(roofs, "engine", evidence)
-    ceiling = ROOF_CEILING[evidence.tier] * evidence.quality
+    ceiling = _roof_ceiling(evidence)
     return replace(answer, confidence=min(ceiling, answer.confidence * unsure))
 
 
@@ -162,6 +170,11 @@ def _software(
     return Decision(limit=name, confidence=min(ceiling, sure), next=following, ties=ties)
 
 
+def _roof_ceiling(evidence: Evidence) -> float:
+    ceiling = ROOF_CEILING[evidence.tier] * evidence.quality
+    return min(ceiling, ASSUMED_CEILING) if evidence.assumed else ceiling
+
+
 def _mark(scored: Mapping[str, tuple[Finding, float]], name: str) -> float:
     return scored[name][0].limit.binds_at
 
@@ -179,7 +192,10 @@ def _strongest(rows: Sequence[tuple[str, float]], scope: str, evidence: Evidence
 
 
 def _steps(
-    scored: Mapping[str, tuple[Finding, float]], scope: str, evidence: Evidence
+    findings: Sequence[Finding],
+    scored: Mapping[str, tuple[Finding, float]],
+    scope: str,
+    evidence: Evidence,
 ) -> Decision | None:
     # Group `none` is said beside the verdict: the loss to prefills is made of the same seconds.
     rows = sorted(
@@ -198,11 +214,15 @@ def _steps(
             if name in scored and share >= max(_mark(scored, name), THROTTLE_SHARE * best):
                 return _clocks(name, share, rows, evidence)
         rows = [row for row in rows if row[0] not in CLOCKS]
+    blind = [f.limit.name for f in findings if f.limit.group == "roof" and f.unjudged(scope)]
+    if blind and rows[0][1] < _mark(scored, rows[0][0]):
+        # What was judged explains too little, and what would explain it was not judged.
+        return None
     answer = _strongest(rows, scope, evidence)
     if answer.limit != "cpu_scheduling":
         # The gap may be what a slow launcher leaves; then the host is behind all of the step.
         answer = replace(answer, confidence=answer.confidence * (1 - evidence.launch_bound))
-    ceiling = ROOF_CEILING[evidence.tier] * evidence.quality
+    ceiling = _roof_ceiling(evidence)
     return replace(answer, confidence=min(ceiling, answer.confidence))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from boundby.core.assemble import assemble
+from boundby.core.cross import calibrated
 from boundby.core.derive import Picture, PriceList, picture
 from boundby.core.engine_memory import EngineMemory
 from boundby.core.formula import FormulaError
@@ -39,6 +40,12 @@ RESTART_QUALITY = 0.9
 
 GPU_LAG_SECONDS = 30.0
 """How much older than the engine's a GPU's rows may be: dcgm-exporter collects every 30 s."""
+
+LEARNED = (
+    "kind", "model_id", "model_config", "weights_dtype", "kv_cache_dtype", "tensor", "pipeline",
+    "data", "max_num_seqs", "max_num_batched_tokens", "enforce_eager",
+)  # fmt: skip
+"""What a command line can tell of a setup."""
 
 GROUPS = (1, 2, 4, 8)
 """Numbers of GPUs that are taken for one tensor-parallel group where nobody says."""
@@ -86,6 +93,7 @@ class Watch:
         self._host, self._whole_host = Track(self._keep), Track(self._keep_all)
         self._prices: dict[Key, PriceList] = {}
         self._seen_gpus: tuple[tuple[str | None, int | None, str | None], ...] = ()
+        self._learned: Setup | None = None
         self._begin: float | None = None
         self._last: Snapshot | None = None
 
@@ -111,6 +119,7 @@ class Watch:
         if snapshot.host is not None:
             self._host.append(at, snapshot.host)
             self._whole_host.append(at, snapshot.host)
+        self._learn(snapshot.learned)
         self._identify(snapshot)
         for engine_part in snapshot.engines:
             key = (engine_part.engine, engine_part.model_name)
@@ -130,6 +139,22 @@ class Watch:
         seen = at - self._begin
         skip = min(self._options.window_seconds, seen / 2)
         return self._report(at, max(seen - skip, 1e-9), live=False)
+
+    def _learn(self, learned: Setup | None) -> None:
+        """Fill in from the engine's command line what settings left open."""
+        if learned is None or learned == self._learned:
+            return
+        self._learned = learned
+        found = {
+            name: value
+            for name in LEARNED
+            if getattr(self._given, name) is None and (value := getattr(learned, name)) is not None
+        }
+        if found:
+            told = {name: learned.origins.get(name, "the command line") for name in found}
+            origins = {**self._given.origins, **told}
+            self._given = self._setup = replace(self._given, **found, origins=origins)
+            self._seen_gpus = ()
 
     def _identify(self, snapshot: Snapshot) -> None:
         """Fill in from the sources what settings left open: the GPUs' kind and their number."""
@@ -244,6 +269,7 @@ class Watch:
         if live:
             engine.shown = shown
             self._account(engine, shown, seen, at)
+            self._calibrate(engine, seen, at)
         return assemble(
             engine, seen, findings, shown, self._limits, at, self._options.flap_within_seconds
         )
@@ -260,6 +286,18 @@ class Watch:
         if gap is not None:
             engine.gap_seconds += gap * elapsed
 
+    def _calibrate(self, engine: EngineMemory, seen: Picture, at: float) -> None:
+        """Learn from each whole window once, where cycle counters say how busy the GPUs were."""
+        known = engine.calibration
+        due = known is None or at - known.at_seconds >= self._options.window_seconds
+        if seen.estimate is None or seen.tier != "counters" or not due:
+            return
+        kind = seen.price.gpu.key if seen.price else ""
+        deployment = (engine.part.model_name, kind, self._setup.tensor, self._setup.weights_dtype)
+        engine.calibration = calibrated(
+            known, deployment, at, seen.estimate, seen.estimate.busy_seconds
+        )
+
     def _decide(
         self,
         findings: Sequence[Finding],
@@ -273,6 +311,7 @@ class Watch:
             spread=seen.estimate.spread if seen.estimate else {},
             quality=self._quality(span, live=live),
             assumed=seen.assumed,
+            slots_known="batch_slots_sequences" in seen.facts,
             launch_bound=seen.estimate.launch_bound if seen.estimate else 0.0,
         )
         out: dict[Scope, Decision] = {}

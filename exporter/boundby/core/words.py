@@ -35,6 +35,18 @@ LABELS = {
     "waiting_share_ratio": "time with work waiting",
     "prefill_step_tokens": "tokens a prefill step",
     "token_budget_tokens": "token budget",
+    "pcie_tx_bytes_per_second": "PCIe sent",
+    "nvlink_tx_bytes_per_second": "NVLink sent",
+    "prompt_tokens_transferred_per_second": "prompt tokens fetched",
+    "gpu_working_ratio": "GPU working",
+    "peer_loss_ratio": "lost to slower peers",
+    "clock_lowest_ratio": "lowest SM clock",
+    "busy_lowest_ratio": "least busy GPU",
+    "busy_highest_ratio": "busiest GPU",
+    "decode_lost_to_prefill_ratio": "decode time lost to prefills",
+    "waiting_deferred_requests": "waiting for something else",
+    "engine_core_busiest_thread_ratio": "engine core's busiest thread",
+    "cpu_throttled_ratio": "cgroup throttled",
     "decode_step_seconds": "decode step",
     "decode_arithmetic_intensity_flops_per_byte": "decode intensity",
     "prefill_arithmetic_intensity_flops_per_byte": "prefill intensity",
@@ -46,6 +58,8 @@ LABELS = {
 
 def seconds(value: float) -> str:
     """A length of time in the unit that fits."""
+    if value == 0:
+        return "0 s"
     for limit, scale, unit in ((1e-3, 1e6, "us"), (1.0, 1e3, "ms"), (120.0, 1.0, "s")):
         if abs(value) < limit:
             return f"{value * scale:.3g} {unit}"
@@ -63,7 +77,7 @@ def amount(value: float) -> str:
         if abs(value) >= scale:
             factor = 1e3 if prefix == "k" else scale
             return f"{value / factor:.3g} {prefix}"
-    return f"{value:.3g}"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"  # noqa: PLR2004  no exponents
 
 
 UNITS: tuple[tuple[str, Callable[[float], str]], ...] = (

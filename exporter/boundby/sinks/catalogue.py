@@ -70,12 +70,10 @@ def catalogue(limits: tuple[str, ...], version: str) -> tuple[Family, ...]:
 
     def binding(engine: EngineReport) -> Iterator[Row]:
         for scope, verdict in engine.verdict.items():
-            for limit in limits:
-                yield (scope, limit), float(limit == verdict.limit)
+            yield from (((scope, limit), float(limit == verdict.limit)) for limit in limits)
 
     def seconds(engine: EngineReport) -> Iterator[Row]:
-        for (scope, limit), value in sorted(engine.binding_seconds.items()):
-            yield (scope, limit), value
+        yield from sorted(engine.binding_seconds.items())
 
     return (
         Family(
@@ -248,6 +246,21 @@ def catalogue(limits: tuple[str, ...], version: str) -> tuple[Family, ...]:
                     "boundby_prefix_hit_ratio",
                     "prefix_hit_ratio",
                     "Prompt tokens found in the prefix cache over those asked for.",
+                ),
+                (
+                    "boundby_calibration_residual_ratio",
+                    "calibration_residual_ratio",
+                    "Mean relative error of step times learnt from this deployment's own steps.",
+                ),
+                (
+                    "boundby_calibration_age_seconds",
+                    "calibration_age_seconds",
+                    "Time since this deployment is learnt; a new model or GPU starts it anew.",
+                ),
+                (
+                    "boundby_engine_flops_ratio",
+                    "engine_flops_ratio",
+                    "FLOPs by the engine's own counter over those of the cost model; 1 agrees.",
                 ),
                 (
                     "boundby_modelled_bytes_ratio",

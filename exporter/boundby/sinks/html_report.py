@@ -22,7 +22,8 @@ PARTS = {
 }  # fmt: skip
 
 _BASE = """
-:root{color-scheme:light dark;--ink:#1c1c1e;--soft:#5f6368;--line:#d9d9de;--back:#fff;--card:#f6f6f8}
+:root{color-scheme:light dark;--ink:#1c1c1e;--soft:#5f6368;--line:#d9d9de;--back:#fff;
+--card:#f6f6f8}
 @media(prefers-color-scheme:dark){:root{--ink:#ececf0;--soft:#a5a8af;--line:#3a3a40;--back:#141416;
 --card:#1e1e22}}
 *{box-sizing:border-box}body{margin:0 auto;max-width:60rem;padding:1rem;color:var(--ink);
@@ -106,8 +107,9 @@ def _scope(engine: EngineReport, scope: str, at: float) -> str:
     since = f" for {seconds(held)}" if held >= 1 else ""
     ties = f" or {', '.join(verdict.ties)}" if verdict.ties else ""
     return (
-        f"<div class='scope s-{escape(verdict.limit)}'>{scope}: <b>{escape(verdict.limit + ties)}</b>"
-        f"{since} ({percent(verdict.confidence)})<br><span class='soft'>"
+        f"<div class='scope s-{escape(verdict.limit)}'>{scope}: "
+        f"<b>{escape(verdict.limit + ties)}</b>{since} ({percent(verdict.confidence)})"
+        "<br><span class='soft'>"
         f"{escape('; '.join(verdict.because))}</span></div>"
     )
 
@@ -127,13 +129,14 @@ def _bar(engine: EngineReport) -> str:
         x += share
     return (
         f"<svg viewBox='0 0 1000 20' preserveAspectRatio='none' role='img' "
-        f"aria-label='time shares'>{''.join(cells)}</svg><p class='soft'>{' &nbsp; '.join(keys)}</p>"
+        f"aria-label='time shares'>{''.join(cells)}</svg>"
+        f"<p class='soft'>{' &nbsp; '.join(keys)}</p>"
     )
 
 
 def _row(row: LimitReport) -> str:
     score = "" if row.score is None else f"{row.score:.2f}"
-    head = "" if row.headroom is None else f"+{percent(row.headroom)}"
+    head = f"+{percent(row.headroom)}" if row.headroom else ""
     shown = "; ".join(phrase(name, number) for name, number in list(row.evidence.items())[:4])
     why = "; ".join(text for text in (row.why_not, shown) if text)
     helps = "".join(f"<li>{escape(text)}</li>" for text in row.remedies)

@@ -1,7 +1,6 @@
 """The catalogue as exposition, text and OpenMetrics, by the client library's writers."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -13,14 +12,6 @@ from boundby.sinks.catalogue import Family
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = openmetrics.CONTENT_TYPE_LATEST
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One report in both formats, ready to be sent."""
-
-    text: bytes
-    openmetrics: bytes
 
 
 class _Families:
@@ -43,7 +34,13 @@ class _Families:
                 yield metric
 
 
-def render(report: Report, families: Sequence[Family]) -> Page:
-    """Write a report in both formats."""
+def text(report: Report, families: Sequence[Family]) -> bytes:
+    """Write a report in the Prometheus text format."""
+    return generate_latest(cast("CollectorRegistry", _Families(families, report)))
+
+
+def open_text(report: Report, families: Sequence[Family]) -> bytes:
+    """Write a report in the OpenMetrics format."""
     source = cast("CollectorRegistry", _Families(families, report))
-    return Page(text=generate_latest(source), openmetrics=openmetrics.generate_latest(source))
+    written: bytes = openmetrics.generate_latest(source)  # type: ignore[no-untyped-call]  # theirs
+    return written

@@ -44,7 +44,7 @@ def render(report: Report) -> str:
 def _engine(engine: EngineReport) -> str:
     lines = [textwrap.fill(engine.story, WIDTH, subsequent_indent=INDENT)]
     for scope in ("engine", "decode", "prefill"):
-        verdict = engine.verdict.get(scope)  # type: ignore[call-overload]  # the keys are these
+        verdict = engine.verdict.get(scope)
         if verdict is None:
             continue
         ties = f", or {' or '.join(verdict.ties)}" if verdict.ties else ""

@@ -17,6 +17,8 @@ LLAMA: dict[str, Any] = CONFIGS["meta-llama/Llama-3.1-8B"]
 MIXTURE: dict[str, Any] = CONFIGS["Qwen/Qwen3-30B-A3B"]
 OPT: dict[str, Any] = BUILT["opt"]["config"]
 GRANITE: dict[str, Any] = BUILT["granitemoehybrid"]["config"]
+KIMI: dict[str, Any] = BUILT["kimi_linear"]["config"]
+LFM2: dict[str, Any] = BUILT["lfm2"]["config"]
 NEMOTRON: dict[str, Any] = CONFIGS["nvidia/Nemotron-H-8B-Base-8K"]
 
 
@@ -54,6 +56,9 @@ BAD = [
     ("num_experts_per_tok", {**CONFIGS["Qwen/Qwen3-30B-A3B"], "num_experts_per_tok": 129}),
     ("hybrid_override_pattern", {**NEMOTRON, "num_hidden_layers": 9}),
     ("text_config", nested(9)),
+    ("full_attn_layers", {**KIMI, "linear_attn_config": {"full_attn_layers": "all"}}),
+    ("layer_types", {**LFM2, "layer_types": ["mystery"] * 32}),
+    ("block_ffn_dim_multiplier", {**LFM2, "block_ffn_dim_multiplier": 1.5}),
     ("config.json", [LLAMA]),
     ("mlp_only_layers", {**MIXTURE, "mlp_only_layers": "none"}),
     ("mlp_only_layers", {**MIXTURE, "mlp_only_layers": [1.5]}),
@@ -122,10 +127,33 @@ def test_granite_without_experts_has_its_dense_network() -> None:
     assert {g.feed_forward.experts for g in shape.groups if g.feed_forward} == {0}
 
 
+def test_lfm2_convolves_where_it_does_not_attend() -> None:
+    places = {**LFM2, "layer_types": None, "full_attn_idxs": [2, 5, 8]}
+
+    kinds = {g.mixer.kind: g.count for g in read_shape(places).groups if g.mixer}
+
+    assert kinds == {"full": 3, "ssm": 29}
+
+
 def test_bamba_says_which_layers_attend() -> None:
     bamba = {**BUILT["bamba"]["config"], "attn_layer_indices": [9, 18, 27]}
 
     assert sum(g.count for g in read_shape(bamba).groups if g.mixer and g.mixer.kv_elements) == 3
+
+
+def test_kimi_linears_nested_layers_are_laid_open() -> None:
+    flat = dict(BUILT["kimi_linear"]["config"])
+    nested = {k: v for k, v in flat.items() if k not in {"layer_types", "mlp_layer_types"}}
+    whole = [i + 1 for i, word in enumerate(flat["layer_types"]) if word == "full_attention"]
+    nested["linear_attn_config"] = {
+        "full_attn_layers": whole,
+        "head_dim": nested.pop("linear_head_dim"),
+        "num_heads": nested.pop("linear_num_heads"),
+        "short_conv_kernel_size": nested.pop("linear_conv_kernel_dim"),
+    }
+    nested["first_k_dense_replace"] = 1
+
+    assert read_shape(nested) == read_shape(flat)
 
 
 def test_a_text_config_is_read_where_a_model_sees_pictures_too() -> None:

@@ -8,7 +8,7 @@ from boundby.core.cost.attention import Heads, Indexer, Latent, grouped, latent
 from boundby.core.cost.families import Traits
 from boundby.core.cost.feedforward import dense, experts
 from boundby.core.cost.fields import MOST_LAYERS, ConfigError, Fields
-from boundby.core.cost.recurrent import gated_delta
+from boundby.core.cost.recurrent import delta_by_channel, gated_delta
 from boundby.core.cost.shape import FeedForward, LayerGroup, Mixer, ModelShape
 
 Layer = tuple[Mixer | None, FeedForward | None, int]
@@ -118,6 +118,14 @@ def _latent(fields: Fields, hidden: int) -> Mixer:
 
 
 def _linear(fields: Fields, hidden: int) -> Mixer:
+    heads = fields.optional("linear_num_heads")
+    if heads is not None:
+        return delta_by_channel(
+            hidden=hidden,
+            heads=heads,
+            width=fields.count("linear_head_dim"),
+            kernel=fields.count("linear_conv_kernel_dim", default=4),
+        )
     return gated_delta(
         hidden=hidden,
         key_heads=fields.count("linear_num_key_heads"),
@@ -129,23 +137,22 @@ def _linear(fields: Fields, hidden: int) -> Mixer:
 
 
 def _mixers(traits: Traits, fields: Fields, hidden: int, layers: int) -> list[Mixer]:
-    if "kv_lora_rank" in fields:
-        return [_latent(fields, hidden)] * layers
-    heads = _heads(traits, fields, hidden)
+    heads = None if "kv_lora_rank" in fields else _heads(traits, fields, hidden)
+    whole = grouped(heads) if heads else _latent(fields, hidden)
     window = fields.optional("sliding_window", least=0)
     chunk = fields.optional("attention_chunk_size")
-    made: dict[Reach, Mixer] = {}
+    made: dict[Reach, Mixer] = {"full": whole}
 
     def mixer(reach: Reach) -> Mixer:
         if reach not in made:
             if reach == "linear":
                 made[reach] = _linear(fields, hidden)
-            elif reach == "window" and window:
+            elif reach == "window" and window and heads:
                 made[reach] = grouped(heads, kind="window", reach=window)
-            elif reach == "chunk" and chunk:
+            elif reach == "chunk" and chunk and heads:
                 made[reach] = grouped(heads, kind="chunk", reach=chunk)
             else:
-                made[reach] = grouped(heads)
+                made[reach] = whole
         return made[reach]
 
     return [mixer(reach) for reach in _reaches(traits, fields, layers)]
@@ -154,6 +161,7 @@ def _mixers(traits: Traits, fields: Fields, hidden: int, layers: int) -> list[Mi
 _LAYER_TYPES: dict[str, Reach] = {
     "full_attention": "full",
     "attention": "full",
+    "indexed_attention": "full",
     "sliding_attention": "window",
     "chunked_attention": "chunk",
     "linear_attention": "linear",
@@ -197,7 +205,9 @@ def _windowed(traits: Traits, fields: Fields) -> Callable[[int], bool]:
 
 
 def _networks(traits: Traits, fields: Fields, hidden: int, layers: int) -> list[FeedForward]:
-    count = fields.optional("num_local_experts", "num_experts", "n_routed_experts", least=0)
+    count = fields.optional(
+        "num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", least=0
+    )
     bias = fields.flag("mlp_bias", default=traits.mlp_bias)
     if not count:
         inner = fields.count("intermediate_size")
@@ -216,13 +226,17 @@ def _networks(traits: Traits, fields: Fields, hidden: int, layers: int) -> list[
 def _experts(
     traits: Traits, fields: Fields, hidden: int, count: int, *, bias: bool
 ) -> FeedForward:
-    active = fields.count("num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_topk")
+    active = fields.count(
+        "num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_topk", "moe_k"
+    )
     if active > count:
         raise ConfigError(
             field="num_experts_per_tok", why=f"{active} of {count} experts cannot be taken"
         )
     inner = fields.count("moe_intermediate_size", "intermediate_size")
-    copies = fields.optional("n_shared_experts", "num_shared_experts", least=0)
+    copies = fields.optional(
+        "n_shared_experts", "num_shared_experts", "moe_num_shared_experts", least=0
+    )
     width = fields.optional(
         "shared_expert_intermediate_size",
         "moe_shared_expert_intermediate_size",
@@ -247,9 +261,15 @@ def _experts(
 
 def expert_layers(fields: Fields, layers: int) -> list[bool]:
     """Whether each layer's feed-forward is made of experts."""
-    first = fields.optional("first_k_dense_replace", least=0) or 0
+    first = fields.optional("first_k_dense_replace", "moe_layer_start_index", least=0) or 0
+    last = fields.optional("moe_layer_end_index", least=-1)
+    last = layers - 1 if last in {None, -1} else last
     every = fields.optional(
-        "moe_layer_freq", "decoder_sparse_step", "interleave_moe_layer_step", least=0
+        "moe_layer_freq",
+        "decoder_sparse_step",
+        "interleave_moe_layer_step",
+        "moe_layer_interval",
+        least=0,
     )
     offset = fields.optional("expert_layer_offset", least=0)
     period = fields.optional("expert_layer_period")
@@ -264,5 +284,6 @@ def expert_layers(fields: Fields, layers: int) -> list[bool]:
     step = every or 1
     counted_from_one = "moe_layer_freq" not in fields
     return [
-        i >= first and i not in plain and (i + counted_from_one) % step == 0 for i in range(layers)
+        first <= i <= (last or 0) and i not in plain and (i + counted_from_one) % step == 0
+        for i in range(layers)
     ]

@@ -1,12 +1,13 @@
 """Hybrids of state spaces and attention: Jamba, Nemotron-H, Bamba, read from a config."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from boundby.core.cost.attention import Heads, grouped
 from boundby.core.cost.decoder import Layer, expert_layers, group, head_width
 from boundby.core.cost.feedforward import dense, experts
 from boundby.core.cost.fields import MOST_LAYERS, ConfigError, Fields
-from boundby.core.cost.recurrent import mamba, mamba2
+from boundby.core.cost.recurrent import mamba, mamba2, short_convolution
 from boundby.core.cost.shape import FeedForward, Mixer, ModelShape
 
 
@@ -177,6 +178,53 @@ def read_bamba(fields: Fields) -> ModelShape:
         tied=fields.flag("tie_word_embeddings"),
         vectors=hidden,
     )
+
+
+def read_lfm2(fields: Fields) -> ModelShape:
+    """Read LFM2's shape: short convolutions, and attention in some layers."""
+    hidden = fields.count("hidden_size")
+    layers = fields.count("num_hidden_layers", most=MOST_LAYERS)
+    vocab = fields.count("vocab_size")
+    attends = _lfm2_attends(fields, layers)
+    inner = fields.count("intermediate_size", "block_ff_dim")
+    multiple = fields.count("block_multiple_of", default=256)
+    scaled = fields.raw("block_ffn_dim_multiplier")
+    if scaled is not None and scaled != 1:
+        raise ConfigError(field="block_ffn_dim_multiplier", why="is known at 1 only")
+    if fields.flag("block_auto_adjust_ff_dim", default=True):
+        inner = -(-(2 * inner // 3) // multiple) * multiple
+    convolution = short_convolution(
+        hidden=hidden,
+        kernel=fields.count("conv_L_cache", default=3),
+        bias=fields.flag("conv_bias"),
+    )
+    heads = replace(_heads(fields, hidden), qk_norm="head")
+    network = dense(hidden=hidden, inner=inner)
+    made: list[Layer] = [
+        (grouped(heads) if attend else convolution, network, 2 * hidden) for attend in attends
+    ]
+    return ModelShape(
+        family="lfm2",
+        hidden_size=hidden,
+        vocab_size=vocab,
+        groups=group(made),
+        embedding=hidden * vocab,
+        tied=fields.flag(
+            "tie_word_embeddings", default=fields.flag("tie_embedding", default=True)
+        ),
+        vectors=hidden,
+    )
+
+
+def _lfm2_attends(fields: Fields, layers: int) -> list[bool]:
+    types = fields.per_layer("layer_types", layers)
+    if types is None:
+        places = fields.indices("full_attn_idxs", layers)
+        return [not places or i in places for i in range(layers)]
+    fields.raw("full_attn_idxs")
+    if not all(isinstance(word, str) and word in {"conv", "full_attention"} for word in types):
+        raise ConfigError(field="layer_types", why="holds a kind of layer we do not know")
+    return [word == "full_attention" for word in types]
 
 
 def _granite_network(fields: Fields, hidden: int) -> FeedForward:

@@ -113,8 +113,8 @@ _CDNA = _Generation(
 _STEP_SECONDS = {"vllm": 6.0e-4, "sglang": 5.0e-4, "trtllm": 5.3e-4}
 _SEQUENCE_SECONDS = {"vllm": 1.8e-5, "sglang": 3.2e-5, "trtllm": 5.2e-6}
 
-MEASURED = frozenset({"Hopper", "Blackwell", "Blackwell Ultra"})
-"""Architectures whose constants come from serving measurements."""
+MEASURED: frozenset[Generation] = frozenset({"hopper", "blackwell"})
+"""Generations whose constants come from serving measurements."""
 
 
 _GENERATIONS: Mapping[Generation, _Generation] = {

@@ -11,7 +11,7 @@ from typing import Any
 from boundby.core.cost import classic, hybrid
 from boundby.core.cost.decoder import read_decoder
 from boundby.core.cost.families import ALIASES, FAMILIES
-from boundby.core.cost.fields import ConfigError, Fields
+from boundby.core.cost.fields import MOST_LAYERS, ConfigError, Fields
 from boundby.core.cost.shape import ModelShape
 
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
@@ -25,6 +25,7 @@ _READERS: Mapping[str, Callable[[Fields], ModelShape]] = {
     "nemotron_h": hybrid.read_nemotron_h,
     "bamba": hybrid.read_bamba,
     "granitemoehybrid": hybrid.read_bamba,
+    "lfm2": hybrid.read_lfm2,
     "falcon": classic.read_falcon,
     "mpt": classic.read_mpt,
     "gpt2": classic.read_gpt2,
@@ -70,12 +71,33 @@ def read_shape(config: Mapping[str, Any]) -> ModelShape:
     """Read a config.json's sizes; `ConfigError` names the field that prevents it."""
     if not isinstance(config, Mapping):
         raise ConfigError(field="config.json", why="must hold an object")
-    fields = Fields(language(config))
+    fields = Fields(_unpacked(language(config)))
     family = _family(fields)
     reader = _READERS.get(family)
     shape = reader(fields) if reader else read_decoder(family, FAMILIES[family], fields)
     _question(fields, family)
     return shape
+
+
+def _unpacked(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the config with Kimi Linear's nested description of its layers laid open."""
+    nested = config.get("linear_attn_config")
+    if not isinstance(nested, Mapping):
+        return config
+    fields = Fields(config)
+    layers = fields.count("num_hidden_layers", most=MOST_LAYERS)
+    whole = nested.get("full_attn_layers")
+    if not isinstance(whole, (list, tuple)) or len(whole) > layers:
+        raise ConfigError(field="full_attn_layers", why="must be a list of layer numbers")
+    return {
+        **config,
+        "layer_types": [
+            "full_attention" if i + 1 in whole else "linear_attention" for i in range(layers)
+        ],
+        "linear_num_heads": nested.get("num_heads"),
+        "linear_head_dim": nested.get("head_dim"),
+        "linear_conv_kernel_dim": nested.get("short_conv_kernel_size"),
+    }
 
 
 def _family(fields: Fields) -> str:

@@ -12,6 +12,9 @@ _STATE_FLOPS = 6
 _KERNELS = 14
 """Norm, projections, convolution, gates, the state's own few, norm, projection out."""
 
+_CONVOLUTION_KERNELS = 6
+"""Norm, projection in, gates (2), convolution, projection out."""
+
 
 def gated_delta(
     *, hidden: int, key_heads: int, value_heads: int, key: int, value: int, kernel: int
@@ -29,6 +32,35 @@ def gated_delta(
         state_flops=_STATE_FLOPS * state,
         activations=2 * hidden + 2 * channels + 2 * values,
         kernels=_KERNELS,
+    )
+
+
+def delta_by_channel(*, hidden: int, heads: int, width: int, kernel: int) -> Mixer:
+    """One layer of delta attention whose gates differ by channel (Kimi Linear)."""
+    inner = heads * width
+    state = heads * width * width
+    gates = 2 * (hidden * width + width * inner)
+    return Mixer(
+        kind="linear",
+        matrices=hidden * 3 * inner + gates + hidden * heads + inner * hidden,
+        vectors=3 * inner * kernel + inner + heads + width,
+        state_elements=state,
+        convolution_elements=3 * inner * kernel,
+        state_flops=_STATE_FLOPS * state,
+        activations=2 * hidden + 8 * inner,
+        kernels=_KERNELS,
+    )
+
+
+def short_convolution(*, hidden: int, kernel: int, bias: bool) -> Mixer:
+    """One layer of gated short convolution (LFM2): its state is the last few tokens."""
+    return Mixer(
+        kind="ssm",
+        matrices=hidden * 3 * hidden + hidden * hidden,
+        vectors=hidden * kernel + 5 * hidden * bias,
+        convolution_elements=hidden * kernel,
+        activations=6 * hidden,
+        kernels=_CONVOLUTION_KERNELS,
     )
 
 

@@ -65,6 +65,26 @@ def admission_room_ratio(slots_used_ratio: float, kv_used_ratio: float) -> float
     return min(1.0, room / LOG_FIFTH)
 
 
+def open_load_elasticity_ratio(
+    batch_elasticity_ratio: float, slots_used_ratio: float, kv_upper_ratio: float
+) -> float:
+    """What a fifth more independent arrivals would give: all of it while the batch can grow to it.
+
+    With a share m of each step's time growing with the batch, x times the arrivals need a batch
+    larger by x (1 - m) / (1 - x m); slots and cache say how large that may be.
+    """
+    grows = 1.0 - batch_elasticity_ratio
+    full = max(slots_used_ratio, kv_upper_ratio)
+    room = 1.0 / full if full > 0 else math.inf
+    if room <= 1.0:
+        return 0.0
+    if math.isinf(room):
+        most = 1.0 / grows if grows > 0 else math.inf
+    else:
+        most = room / (1.0 - grows + room * grows)
+    return 1.0 if math.isinf(most) else min(1.0, max(0.0, math.log(most) / LOG_FIFTH))
+
+
 def budget_blocked_ratio(
     prefill_step_tokens: float,
     token_budget_tokens: float,
