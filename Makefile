@@ -33,7 +33,7 @@ fix: setup  ## format, and what ruff can safely mend
 regen: setup  ## rewrite generated and golden files, then show what changed
 	$(BIN)/python -m boundby.app.generate
 	PYTHONPATH=tests $(BIN)/python -m house.opening
-	-$(BIN)/pytest --quiet --regen
+	-$(BIN)/pytest --quiet tests/sinks --regen
 	git diff --stat
 
 e2e: setup .venv-vllm/.ready  ## real processes, a real vLLM on the CPU among them; 8 minutes

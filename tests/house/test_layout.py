@@ -12,7 +12,6 @@ MOST_LINES = 400
 
 LONGER: dict[str, str] = {
     "exporter/boundby/core/estimate.py": "one estimate, told in the order in which it is made",
-    "exporter/boundby/core/watch.py": "the fold that joins the core's modules, and their options",
 }
 """Modules past the mark, each with its reason."""
 

@@ -193,11 +193,18 @@ def parser() -> argparse.ArgumentParser:
     once = command("once", "one diagnosis", _once)
     _settings_flags(once)
     once.add_argument("--seconds", type=float, default=10.0, metavar="N", help="how long to look")
-    once.add_argument("--output", choices=("text", "json"), default="text")
+    once.add_argument(
+        "--output", choices=("text", "json"), default="text", help="for people or for programs"
+    )
     _settings_flags(command("top", "live terminal view", _top))
     again = command("replay", "diagnose a recording", _replay)
     again.add_argument("file", metavar="FILE", type=Path)
-    again.add_argument("--output", choices=("text", "json", "jsonl"), default="text")
+    again.add_argument(
+        "--output",
+        choices=("text", "json", "jsonl"),
+        default="text",
+        help="jsonl gives a report a line as they come",
+    )
     again.add_argument("--config", metavar="FILE", type=Path, help="settings file (TOML)")
     record = command("record", "write a recording", _record)
     _settings_flags(record)

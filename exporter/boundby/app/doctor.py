@@ -111,7 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     _settings_flags(parser)
     parser.add_argument(
-        "--output", choices=("text", "json"), default="text", help="how to print it (text)"
+        "--output", choices=("text", "json"), default="text", help="for people or for programs"
     )
     parser.add_argument(
         "--dcgm-csv", action="store_true", help="print a counters file for dcgm-exporter, no more"
