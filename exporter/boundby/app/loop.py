@@ -159,7 +159,8 @@ class Loop:
         waiting = [slot.task for slot in self._slots if slot.task is not None]
         if waiting:
             longest = max(slot.feed.deadline_seconds for slot in self._slots)
-            await asyncio.wait(waiting, timeout=min(longest, self._beat * 0.9))
+            # A read that ends at its deadline still gets to say so.
+            await asyncio.wait(waiting, timeout=min(longest * 1.5, self._beat * 0.9))
         now = self._clock.now()
         states = [self._state(slot, now) for slot in self._slots]
         fresh = [slot.last for slot, state in zip(self._slots, states, strict=True) if state.up]
