@@ -129,7 +129,7 @@ def _pairing(sight: Sight) -> Look:
         return beside("no GPU is visible")
     pairing = sight.pairing
     if not pairing.gpus:
-        return no(pairing.ambiguous_reason)
+        return no(_short(pairing.ambiguous_reason))
     return yes(f"{len(pairing.gpus)} of {len(sight.gpus)}, by {pairing.how.replace('_', ' ')}")
 
 
@@ -160,7 +160,7 @@ def _parallel(sight: Sight) -> Look:
     if setup.tensor is not None:
         return yes(f"tensor {setup.tensor} from {setup.origins.get('tensor', 'settings')}")
     if len(sight.gpus) <= 1:
-        return beside("one GPU")
+        return beside("one GPU" if sight.gpus else "no GPU is visible")
     if sight.host is not None and sight.host.command is not None:
         return yes("tensor 1, which the engine's command line leaves at its default")
     return no(f"{len(sight.gpus)} GPUs, and how the model is spread over them is not known")
@@ -226,7 +226,7 @@ def _gpu_facts(*facts: str) -> Callable[[Sight], Look]:
 
 def _links(sight: Sight) -> Look:
     if len(sight.pairing.gpus or sight.gpus) <= 1:
-        return beside("one GPU")
+        return beside("one GPU" if sight.gpus else "no GPU is visible")
     return _gpu_facts(
         "nvlink_tx_bytes_per_second", "nvlink_rx_bytes_per_second", "nvlink_bytes_per_second",
         "nvlink_bytes_total", "pcie_tx_bytes_per_second",
@@ -281,7 +281,10 @@ CHECKS = (
         tier="useful",
         improves="that the GPUs judged are the engine's own",
         look=_pairing,
-        remedy=('gpu.devices = ["GPU-UUID", ...] in the settings, as nvidia-smi -L lists them',),
+        remedy=(
+            'gpu.devices = ["GPU-UUID", ...] in the settings, as nvidia-smi -L lists them',
+            "Kubernetes with dcgm-exporter: env POD_NAME by fieldRef metadata.name",
+        ),
     ),
     Check(
         name="GPU in the table",
