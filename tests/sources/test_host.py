@@ -213,6 +213,20 @@ def test_of_two_engines_none_is_guessed(port: int | None) -> None:
     )
 
 
+def test_the_only_engine_is_ours_when_its_port_is_asked_for_or_none_is() -> None:
+    (first, _) = SERVERS
+
+    assert [choose((first,), port)[0] for port in (None, 8000)] == [first, first]
+
+
+def test_the_only_engine_is_a_strangers_when_it_listens_elsewhere() -> None:
+    assert choose(SERVERS[:1], 9999) == (
+        None,
+        "the engine that runs here (vllm 7) listens on port 8000, and engine.url names 9999; a "
+        "stranger's processes are not taken for ours",
+    )
+
+
 async def test_a_root_without_proc_is_a_source_error_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"No such file.*host\.root"):
         await source(tmp_path).read()

@@ -210,9 +210,9 @@ def wire(settings: Settings, session: aiohttp.ClientSession, limits: tuple[Limit
         )
     elif gpu.source in ("auto", "nvml"):
         _nvml(settings, feeds)
-    if settings.host.enabled:
-        source = HostSource(settings.host.root, port=_port(settings.engine.url))
-        feeds.append(HostFeed(source))
+    port = _local_port(settings.engine.url)
+    if settings.host.enabled and port is not None:
+        feeds.append(HostFeed(HostSource(settings.host.root, port=port)))
     return Wired(
         feeds=feeds,
         setup=setup,
@@ -243,7 +243,12 @@ def _nvml(settings: Settings, feeds: list[Feed]) -> None:
     feeds.append(NvmlFeed(source, deadline_seconds=timeout + 0.5))
 
 
-def _port(url: str | None) -> int | None:
-    """The port of an engine on this machine, by which its process is told from others."""
+def _local_port(url: str | None) -> int | None:
+    """The port of an engine on this machine, by which its process is told from others.
+
+    None for an engine elsewhere: then this host's processes say nothing of it.
+    """
     parts = urlsplit(url or "")
-    return parts.port if parts.hostname in ("localhost", "127.0.0.1", "::1") else None
+    if parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+        return None
+    return parts.port or (443 if parts.scheme == "https" else 80)
