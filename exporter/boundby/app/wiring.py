@@ -86,14 +86,16 @@ class GpuPairing:
     ) -> tuple[tuple[GpuPart, ...], str]:
         """Give ours, or none and why."""
         learned = next((g.learned for g in given if g.learned is not None), None)
-        tensor = self.setup.tensor or (learned.tensor if learned else None)
+        whole = self.setup.filled(learned) if learned else self.setup
+        # GPUs of one replica: tensor-parallel groups, one for each pipeline stage.
+        replica = whole.tensor * (whole.pipeline or 1) if whole.tensor else None
         found = pair(
             gpus,
             settings=self.setup.gpus,
             pids_by_gpu=next((g.pids_by_gpu for g in given if g.pids_by_gpu), None),
             engine_pids=next((g.engine_pids for g in given if g.engine_pids), frozenset()),
             visible=next((g.visible for g in given if g.visible), None),
-            tensor=tensor,
+            tensor=replica,
             pod=self.pod,
         )
         return found.gpus, found.ambiguous_reason
@@ -139,7 +141,7 @@ class HostFeed:
         said = f"{count} processes of the engine" if count else "no process of the engine is seen"
         return Given(
             host=read.part,
-            detail="; ".join((said, *dict.fromkeys(read.reasons.values()))),
+            detail=said if count else "; ".join((said, *dict.fromkeys(read.reasons.values()))),
             body=host_body(read.part),
             engine_pids=read.engine_pids,
             visible=read.visible,

@@ -41,12 +41,6 @@ RESTART_QUALITY = 0.9
 GPU_LAG_SECONDS = 30.0
 """How much older than the engine's a GPU's rows may be: dcgm-exporter collects every 30 s."""
 
-LEARNED = (
-    "kind", "model_id", "model_config", "weights_dtype", "kv_cache_dtype", "tensor", "pipeline",
-    "data", "max_num_seqs", "max_num_batched_tokens", "enforce_eager",
-)  # fmt: skip
-"""What a command line can tell of a setup."""
-
 GROUPS = (1, 2, 4, 8)
 """Numbers of GPUs that are taken for one tensor-parallel group where nobody says."""
 
