@@ -202,3 +202,12 @@ def test_a_page_without_gauges_is_unknown_and_says_why() -> None:
 
     assert report.engines[0].verdict["engine"].limit == "unknown"
     assert "no request gauges" in report.engines[0].story
+
+
+def test_the_command_line_fills_what_settings_left_open() -> None:
+    watch = Watch(Setup(max_num_seqs=16), LIMITS)
+    told = Setup(max_num_seqs=8, tensor=2, origins={"max_num_seqs": "cli", "tensor": "cli"})
+    for snapshot in seconds(0, 10, running=4, waiting=0):
+        report = watch.observe(replace(snapshot, learned=told))
+
+    assert report.engines[0].signals["batch_slots_sequences"] == 16

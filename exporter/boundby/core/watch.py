@@ -139,16 +139,8 @@ class Watch:
         if learned is None or learned == self._learned:
             return
         self._learned = learned
-        found = {
-            name: value
-            for name in LEARNED
-            if getattr(self._given, name) is None and (value := getattr(learned, name)) is not None
-        }
-        if found:
-            told = {name: learned.origins.get(name, "the command line") for name in found}
-            origins = {**self._given.origins, **told}
-            self._given = self._setup = replace(self._given, **found, origins=origins)
-            self._seen_gpus = ()
+        self._given = self._setup = self._given.filled(learned)
+        self._seen_gpus = ()
 
     def _identify(self, snapshot: Snapshot) -> None:
         """Fill in from the sources what settings left open: the GPUs' kind and their number."""
