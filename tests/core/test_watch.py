@@ -211,3 +211,15 @@ def test_the_command_line_fills_what_settings_left_open() -> None:
         report = watch.observe(replace(snapshot, learned=told))
 
     assert report.engines[0].signals["batch_slots_sequences"] == 16
+
+
+def test_what_has_long_vanished_is_forgotten() -> None:
+    watch = Watch(Setup(), LIMITS)
+    for snapshot in seconds(0, 10, running=4, waiting=0):
+        watch.observe(snapshot)
+
+    for t in (5000.0, 5001.0):
+        report = watch.observe(Snapshot(t=t, engines=(part(t - 5000.0, running=1, waiting=0),)))
+
+    assert report.engines[0].verdict_changes["engine"] == 0.0
+    assert sum(report.engines[0].binding_seconds.values()) <= 2.0
