@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -161,11 +162,11 @@ async def demo(settings: Settings, limits: tuple[Limit, ...], *, seconds: float 
         setup=world.setup(),
         watch=Watch(world.setup(), limits, options(settings)),
     )
-    beats = None if seconds is None else max(1, int(seconds / settings.watch.beat_seconds))
+    length = math.inf if seconds is None else seconds
     async with serving(shown, settings) as where:
         say("boundby demo: the engine and its GPUs are simulated; the diagnosis is the real one.")
         say(f"page {where}/   metrics {where}/metrics   report {where}/report.json   Ctrl-C ends")
-        await _loop(wired, settings, publish).run(beats)
+        await _loop(wired, settings, publish).run(seconds=length)
     return 0
 
 
@@ -186,7 +187,7 @@ async def once(settings: Settings, limits: tuple[Limit, ...], seconds: float) ->
             publish=reports.append,
             pair=wired.pair,
         )
-        await loop.run(max(2, int(seconds / beat) + 1))
+        await loop.run(seconds=seconds)
     return reports[-1]
 
 
@@ -225,11 +226,9 @@ async def record(
                 else:
                     writer.write(t, source, given.body)
 
-            beats = (
-                None if seconds is None else max(1, int(seconds / settings.watch.beat_seconds) + 1)
-            )
+            length = math.inf if seconds is None else seconds
             try:
-                await _loop(wired, settings, lambda _: None, keep).run(beats)
+                await _loop(wired, settings, lambda _: None, keep).run(seconds=length)
             except asyncio.CancelledError:
                 say("boundby: stopped")
         say(f"boundby: {reads} reads in {out}")

@@ -8,6 +8,7 @@ and nothing else. Nothing that judging or rendering raises ends the loop: it sho
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -123,20 +124,22 @@ class Loop:
         self._started = clock.now()
         self._broken = ""
 
-    async def run(self, beats: int | None = None) -> None:
-        """Beat for ever, or so many times."""
+    async def run(self, beats: int | None = None, *, seconds: float = math.inf) -> None:
+        """Beat for ever, so many times, or until so long has passed; at least once."""
         due = self._clock.monotonic()
+        ends = due + seconds
         done = 0
         try:
-            while beats is None or done < beats:
+            while True:
                 await self.beat()
                 done += 1
                 due += self._beat
                 late = self._clock.monotonic() - due
                 if late > self._beat:
                     due += late - late % self._beat
-                if beats is None or done < beats:
-                    await self._clock.sleep(max(0.0, due - self._clock.monotonic()))
+                if done == beats or due > ends:
+                    return
+                await self._clock.sleep(max(0.0, due - self._clock.monotonic()))
         finally:
             await self.close()
 

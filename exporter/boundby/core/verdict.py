@@ -43,6 +43,9 @@ ASSUMED_CEILING = 0.75
 UNNAMED_CEILING = 0.85
 """Highest confidence in demand where the cap on the batch is not known."""
 
+UNJUDGED = 0.4
+"""Chance that a limit which could not be judged is what keeps work waiting."""
+
 CLOCKS = ("thermal", "power")
 """Limits that act through the clocks, the surer one first."""
 
@@ -83,6 +86,7 @@ class Evidence:
     assumed: bool = False
     launch_bound: float = 0.0
     slots_known: bool = True
+    waiting_share: float = 0.0
 
 
 def decide(findings: Sequence[Finding], scope: str, evidence: Evidence) -> Decision | None:
@@ -124,12 +128,18 @@ def _engine(
             if evidence.assumed or not evidence.slots_known:
                 # The batch may be at a cap that nobody named: then more load would only wait.
                 ceiling = min(ceiling, UNNAMED_CEILING)
+            # Work that waits now and then speaks against it, by as much as it does.
+            sure *= 1.0 - evidence.waiting_share
             return Decision(limit=name, confidence=min(ceiling, sure), next=following)
         unsure *= 1.0 - sure
     if binding:
         return _software(software, roofs, scored, unsure, evidence)
     for name, score in software:
         unsure *= 1.0 - normal((score - _mark(scored, name)) / MARK_SPREAD)
+    unjudged = [f for f in findings if f.limit.group == "software" and f.unjudged("engine")]
+    if unjudged and evidence.waiting_share > 0:
+        # Something keeps work waiting, and what it may be was not judged.
+        unsure *= 1.0 - UNJUDGED * evidence.waiting_share
     if not roofs or roofs[0][1] <= 0:
         blind = [
             f.limit.name for f in findings if f.limit.group == "roof" and f.unjudged("engine")

@@ -259,7 +259,7 @@ class Watch:
             gpus,
             host,
             self._setup,
-            at - engine.moved_at,
+            span.end - engine.moved_at,
             self._prices.setdefault(key, PriceList()),
             {"peer_loss_ratio": peers.get(key, 0.0)},
         )
@@ -316,6 +316,7 @@ class Watch:
             spread=seen.estimate.spread if seen.estimate else {},
             quality=self._quality(span, live=live),
             assumed=seen.assumed,
+            waiting_share=seen.book.number("waiting_share_ratio") or 0.0,
             slots_known="batch_slots_sequences" in seen.facts,
             launch_bound=seen.estimate.launch_bound if seen.estimate else 0.0,
         )
