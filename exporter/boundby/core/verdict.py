@@ -46,6 +46,12 @@ UNNAMED_CEILING = 0.85
 UNJUDGED = 0.4
 """Chance that a limit which could not be judged is what keeps work waiting."""
 
+EVEN = 0.45
+"""Likelihood below which the host is not taken to be what launches everything."""
+
+LAUNCH_MARGIN = 0.1
+"""How much surer than that likelihood an answer that rests on it may be."""
+
 CLOCKS = ("thermal", "power")
 """Limits that act through the clocks, the surer one first."""
 
@@ -228,12 +234,29 @@ def _steps(
     if blind and rows[0][1] < _mark(scored, rows[0][0]):
         # What was judged explains too little, and what would explain it was not judged.
         return None
-    answer = _strongest(rows, scope, evidence)
-    if answer.limit != "cpu_scheduling":
-        # The gap may be what a slow launcher leaves; then the host is behind all of the step.
-        answer = replace(answer, confidence=answer.confidence * (1 - evidence.launch_bound))
+    answer = _beside_launches(rows, scope, evidence)
     ceiling = _roof_ceiling(evidence)
     return replace(answer, confidence=min(ceiling, answer.confidence))
+
+
+def _beside_launches(
+    rows: Sequence[tuple[str, float]], scope: str, evidence: Evidence
+) -> Decision:
+    """The strongest, given that a gap may be what a slow launcher leaves of the whole step.
+
+    Scores have both readings of the gap blended in, by how likely each is. Where the host leads
+    by that blend alone, the likelier reading decides.
+    """
+    launching = evidence.launch_bound / 2
+    answer = _strongest(rows, scope, evidence)
+    if answer.limit != "cpu_scheduling":
+        return replace(answer, confidence=answer.confidence * (1 - evidence.launch_bound))
+    if launching <= 0 or len(rows) == 1 or rows[0][1] - launching >= rows[1][1]:
+        return answer
+    if launching < EVEN:
+        other = _strongest([rows[1], rows[0], *rows[2:]], scope, evidence)
+        return replace(other, confidence=1 - launching, next="cpu_scheduling", ties=())
+    return replace(answer, confidence=min(answer.confidence, launching + LAUNCH_MARGIN))
 
 
 def _clocks(
