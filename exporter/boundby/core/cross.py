@@ -26,6 +26,8 @@ class Counter:
 
 def counter(found: Estimate, seen: Observed, price: Prices, theirs: float) -> Counter | None:
     """Hold the engine's FLOPs a second beside ours, or None where either is nothing."""
+    if theirs <= 0:
+        return None
     expected = 0.0
     for kind in found.steps.classes:
         batch = StepBatch(
@@ -35,7 +37,7 @@ def counter(found: Estimate, seen: Observed, price: Prices, theirs: float) -> Co
             prefill_sequences=max(1.0, kind.prefill_tokens / max(1.0, seen.prompt_mean_tokens)),
         )
         expected += kind.count * flops_their_way(price.model, batch)
-    if expected <= 0 or theirs <= 0:
+    if expected <= 0:
         return None
     ratio = theirs * seen.seconds / expected
     if abs(ratio - 1.0) <= AGREES_WITHIN:

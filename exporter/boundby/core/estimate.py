@@ -14,6 +14,7 @@ from boundby.core.balance import (
     PCIE_PRIORS,
     PRIORS,
     RESOURCES,
+    SIGNS,
     Counted,
     Equation,
     Fit,
@@ -57,6 +58,8 @@ MADE_OF = {
     "interconnect": (3, 4),
 }
 """Which parts of a step's time each resource stands for."""
+
+PAIRS = tuple((one, other) for one in MADE_OF for other in MADE_OF if one < other)
 
 SLOW_STEP = 1.05
 """A step with prompt tokens must be this much slower than a plain one to be told apart by ITL."""
@@ -111,7 +114,9 @@ def estimate(seen: Observed, price: Prices) -> Estimate | None:
     notes: list[str] = []
     steps = _by_tensor(seen, price, steps, notes)
     works = [_work(seen, price, kind) for kind in steps.classes]
-    works, bytes_ratio = _by_dram(seen, steps, works, notes)
+    bytes_ratio = _bytes_ratio(seen, steps, works)
+    factor = _believed(seen, steps, works, bytes_ratio, notes)
+    works = [_more_bytes(one, factor) for one in works]
     busy, gap, gap_ratio = _busy(seen, steps, works, notes)
     counted = _count(steps, works, None)
     equation = Equation(counted, busy, BUSY_SPREAD[seen.tier])
@@ -125,7 +130,7 @@ def estimate(seen: Observed, price: Prices) -> Estimate | None:
         fit=fitted,
         gap_ratio=gap_ratio,
         gap_seconds=gap,
-        batch_elasticity=_batch_elasticity(seen, price, steps, fitted, gap, bytes_ratio),
+        batch_elasticity=_batch_elasticity(seen, price, steps, works, fitted, gap, factor),
         launch_bound=_launch_weight(gap_ratio),
         time=_time(seen, found, gap_ratio),
         signals=_signals(seen, price, steps, works, found, fitted, gap, bytes_ratio),
@@ -193,10 +198,9 @@ def _by_tensor(seen: Observed, price: Prices, steps: StepMix, notes: list[str]) 
         seen.tensor_active_ratio * seen.clock_ratio * price.peak_flops_per_second * seen.seconds
     )
     whole = math.fsum(kind.count * _work(seen, price, kind).flops for kind in steps.classes)
-    plain = math.fsum(
-        kind.count * _work(seen, price, StepClass(kind.count, kind.decode_sequences, 0.0)).flops
-        for kind in steps.classes
-    )
+    # Every class decodes as many sequences, so one plain step stands for all.
+    decoding = StepClass(1.0, steps.classes[0].decode_sequences, 0.0)
+    plain = steps.steps * _work(seen, price, decoding).flops
     prompts = whole - plain
     if prompts <= 0 or measured <= plain * 0.5:
         return steps
@@ -213,37 +217,48 @@ def _by_tensor(seen: Observed, price: Prices, steps: StepMix, notes: list[str]) 
     return steps.scaled(factor)
 
 
-def _by_dram(
-    seen: Observed, steps: StepMix, works: Sequence[Work], notes: list[str]
-) -> tuple[list[Work], float | None]:
-    """Correct modelled bytes by those the memory interface moved, where steps that decode lead."""
-    if seen.dram_active_ratio is None or not works:
-        return list(works), None
-    modelled = math.fsum(
+def _moved(steps: StepMix, works: Sequence[Work], *, decoding: bool = False) -> float:
+    """Modelled seconds of memory traffic at the peak; of steps that mostly decode, if asked."""
+    return math.fsum(
         kind.count * math.fsum(memory for _, memory in one.groups)
         for kind, one in zip(steps.classes, works, strict=True)
+        if not decoding or kind.prefill_tokens <= kind.decode_sequences
     )
-    measured = seen.dram_active_ratio * seen.seconds
-    if modelled <= 0:
-        return list(works), None
-    ratio = measured / modelled
-    plain = math.fsum(
-        kind.count * math.fsum(memory for _, memory in one.groups)
-        for kind, one in zip(steps.classes, works, strict=True)
-        if kind.prefill_tokens <= kind.decode_sequences
-    )
-    led = plain >= DECODE_LED * modelled or (ratio > 1 and seen.dram_active_ratio >= DRAM_BUSY)
-    if not BYTES_RANGE[0] <= ratio <= BYTES_RANGE[1] or not led:
-        return list(works), ratio
+
+
+def _bytes_ratio(seen: Observed, steps: StepMix, works: Sequence[Work]) -> float | None:
+    """Bytes that the memory interface moved over those modelled, where both are known."""
+    modelled = _moved(steps, works)
+    if seen.dram_active_ratio is None or modelled <= 0:
+        return None
+    return seen.dram_active_ratio * seen.seconds / modelled
+
+
+def _believed(
+    seen: Observed,
+    steps: StepMix,
+    works: Sequence[Work],
+    ratio: float | None,
+    notes: list[str],
+) -> float:
+    """By how much to correct modelled bytes: by the measurement where steps that decode lead."""
+    if ratio is None or not BYTES_RANGE[0] <= ratio <= BYTES_RANGE[1]:
+        return 1.0
+    led = _moved(steps, works, decoding=True) >= DECODE_LED * _moved(steps, works)
+    busy = ratio > 1 and (seen.dram_active_ratio or 0.0) >= DRAM_BUSY
+    if not led and not busy:
+        return 1.0
     if ratio > BYTES_EXPLAINED:
         notes.append(
             f"the memory interface moved {ratio:.1f} times the bytes that weights and KV explain; "
             "the measurement is taken"
         )
-    return [_more_bytes(one, ratio) for one in works], ratio
+    return ratio
 
 
 def _more_bytes(one: Work, ratio: float) -> Work:
+    if ratio == 1.0:
+        return one
     return Work(
         groups=tuple((flops, memory * ratio) for flops, memory in one.groups),
         collectives=one.collectives,
@@ -345,16 +360,15 @@ def _batch_elasticity(
     seen: Observed,
     price: Prices,
     steps: StepMix,
+    works: Sequence[Work],
     fitted: Fit,
     gap: float,
-    bytes_ratio: float | None,
+    factor: float,
 ) -> float:
     """What a fifth more sequences in every step would give in throughput."""
-    ratio = bytes_ratio if bytes_ratio and BYTES_RANGE[0] <= bytes_ratio <= BYTES_RANGE[1] else 1.0
     before = after = 0.0
-    for kind in steps.classes:
-        now = _more_bytes(_work(seen, price, kind), ratio)
-        more = _more_bytes(_work(seen, price, kind, 1.2), ratio)
+    for kind, now in zip(steps.classes, works, strict=True):
+        more = _more_bytes(_work(seen, price, kind, 1.2), factor)
         before += kind.count * (math.fsum(parts(now, fitted.theta)) + gap)
         after += kind.count * (
             math.fsum(parts(more, fitted.theta)) + gap * (1 + 0.2 * (1 - HOST_FIXED))
@@ -445,27 +459,32 @@ def _spread(counted: Sequence[Counted], fitted: Fit) -> dict[tuple[str, str, str
         whole = math.fsum(totals)
         if whole <= 0:
             continue
-        share = [t / whole for t in totals]
-        names = MADE_OF
-        signs = (-1.0, -1.0, 1.0, 1.0, -1.0)
-        slopes = {
+        slopes = _slopes([total / whole for total in totals])
+        spread = {
             name: [
-                math.fsum(
-                    share[j] * signs[i] * ((1.0 if i == j else 0.0) - share[i]) for j in members
-                )
-                for i in range(5)
+                math.fsum(row[i] * slope[i] for i in range(len(slope)))
+                for row in fitted.covariance
             ]
-            for name, members in names.items()
+            for name, slope in slopes.items()
         }
-        for one in names:
-            for other in names:
-                if one < other:
-                    d = [a - b for a, b in zip(slopes[one], slopes[other], strict=True)]
-                    variance = math.fsum(
-                        d[i] * d[j] * fitted.covariance[i][j] for i in range(5) for j in range(5)
-                    )
-                    out[scope, one, other] = math.sqrt(max(0.0, variance))
+        for one, other in PAIRS:
+            away = [a - b for a, b in zip(slopes[one], slopes[other], strict=True)]
+            along = [a - b for a, b in zip(spread[one], spread[other], strict=True)]
+            variance = math.fsum(a * b for a, b in zip(away, along, strict=True))
+            out[scope, one, other] = math.sqrt(max(0.0, variance))
     return out
+
+
+def _slopes(share: Sequence[float]) -> dict[str, list[float]]:
+    """How each resource's share changes with the logarithm of each efficiency."""
+    return {
+        name: [
+            SIGNS[i] * ((share[i] if i in members else 0.0) - share[i] * own)
+            for i in range(len(share))
+        ]
+        for name, members in MADE_OF.items()
+        for own in (math.fsum(share[j] for j in members),)
+    }
 
 
 __all__ = ["LOG_IMPROVEMENT", "RESOURCES", "Estimate", "Observed", "estimate"]

@@ -7,6 +7,7 @@ cost model's business, not this table's. A GPU nobody listed is None, never a gu
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 
 from boundby.core import gpu_table
@@ -147,6 +148,7 @@ def _nearest(gpus: list[Gpu], memory_bytes: float | None) -> Gpu | None:
     return min(gpus, key=lambda gpu: abs(gpu.memory_bytes - memory_bytes))
 
 
+@cache
 def find(name: str, memory_bytes: float | None = None) -> Gpu | None:
     """Find the GPU that NVML, amdsmi or a person calls `name`; None when none is like it.
 

@@ -184,10 +184,10 @@ class Track:
         if len(chosen) < 2:  # noqa: PLR2004
             return None
         first, last = chosen[0], chosen[-1]
-        columns: dict[str, list[float]] = {}
-        for sample in chosen:
-            for name, value in sample.gauges.items():
-                columns.setdefault(name, []).append(value)
+        columns: dict[str, list[float]] = {
+            name: [sample.gauges[name] for sample in chosen if name in sample.gauges]
+            for name in {**first.gauges, **last.gauges}
+        }
         rise = {
             name: value - start
             for name, value in last.counters.items()
@@ -202,7 +202,7 @@ class Track:
             begin=first.t,
             end=last.t,
             samples=len(chosen),
-            mean={name: math.fsum(values) / len(values) for name, values in columns.items()},
+            mean={name: sum(values) / len(values) for name, values in columns.items()},
             low={name: min(values) for name, values in columns.items()},
             high={name: max(values) for name, values in columns.items()},
             last=last.gauges,
