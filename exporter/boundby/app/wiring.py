@@ -13,6 +13,7 @@ from boundby import __version__
 from boundby.app.config import Settings
 from boundby.app.loop import Feed, Given
 from boundby.app.server import Board
+from boundby.core.facts import GPU_FACTS
 from boundby.core.limit import Limit
 from boundby.core.setup import Setup
 from boundby.core.watch import Options, Watch
@@ -100,10 +101,15 @@ class NvmlFeed:
         ours = tuple(
             part for part in read.gpus if not wanted or part.uuid in wanted or part.index in wanted
         )
+        detail = f"{len(ours)} GPU{'' if len(ours) == 1 else 's'} by {read.source}"
+        why = read.reasons.get("dram_active_ratio")
+        if read.source == "nvml" and why:
+            detail += f", no profiling ratios ({why})"
         return Given(
             gpus=ours,
             gpu_source=read.source,
-            detail=f"{len(ours)} GPU{'' if len(ours) == 1 else 's'} by {read.source}",
+            detail=detail,
+            missing=tuple(sorted(name for name in read.reasons if name in GPU_FACTS)),
             body=nvml.to_body(replace(read, gpus=ours)),
         )
 

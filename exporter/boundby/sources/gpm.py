@@ -24,6 +24,8 @@ MIG_DRIVER = 550
 VERSION = 1
 """Version of nvmlGpmMetricsGet_t and nvmlGpmSupport_t."""
 
+ONE_SAMPLE = "the first of two GPM samples was just taken"
+
 PERCENT = 0.01
 MEBI = 1024.0**2
 
@@ -114,6 +116,8 @@ class Gpm:
         pair.values = {}
         if age <= STALE_SECONDS:
             pair.values = self._metrics(pair.spare, pair.last, device)
+        else:
+            device.gpm_reasons.update(dict.fromkeys(FACTS, ONE_SAMPLE))
         return pair.values
 
     def _begin(self, device: Device) -> _Pair:
