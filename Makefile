@@ -32,7 +32,8 @@ fix: setup  ## format, and what ruff can safely mend
 
 regen: setup  ## rewrite generated and golden files, then show what changed
 	$(BIN)/python -m boundby.app.generate
-	-$(BIN)/pytest --quiet --regen
+	PYTHONPATH=tests $(BIN)/python -m house.opening
+	-$(BIN)/pytest --quiet tests/sinks --regen
 	git diff --stat
 
 e2e: setup .venv-vllm/.ready  ## real processes, a real vLLM on the CPU among them; 8 minutes
@@ -43,7 +44,8 @@ e2e: setup .venv-vllm/.ready  ## real processes, a real vLLM on the CPU among th
 	touch $@
 
 bench: setup  ## the budgets, measured and printed
-	$(BIN)/python tests/bench/budgets.py
+	PYTHONPATH=tests $(BIN)/python tests/bench/budgets.py
 
-accuracy: setup  ## how often the verdict is right on the labelled recordings
-	$(BIN)/python tests/bench/accuracy.py
+accuracy: setup  ## how often the verdict is right, on freshly simulated and labelled recordings
+	$(BIN)/python tests/lab build/lab --count 34 --seed 5
+	$(BIN)/python tests/bench/accuracy.py build/lab

@@ -7,8 +7,12 @@ costs a line in a manifest. Where it is not known it is inferred from the platea
 from boundby.core.limit import Alert, Case, Limit, Panel
 
 
-def engine(slots_blocked_ratio: float, batch_elasticity_ratio: float) -> float:
+def engine(
+    batch_slots_sequences: float, slots_blocked_ratio: float, batch_elasticity_ratio: float
+) -> float:
     """What a fifth more slots would give: as much as a larger batch gives."""
+    if batch_slots_sequences < 1:
+        return 0.0
     return slots_blocked_ratio * max(0.0, batch_elasticity_ratio)
 
 
@@ -36,18 +40,30 @@ LIMIT = Limit(
     cases=(
         Case(
             "full slots with a queue bind as far as a larger batch would pay",
-            {"slots_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.72},
+            {
+                "batch_slots_sequences": 64.0,
+                "slots_blocked_ratio": 1.0,
+                "batch_elasticity_ratio": 0.72,
+            },
             score=0.72,
         ),
         Case(
             "full slots with a queue do not bind where the GPU has nothing left to give",
-            {"slots_blocked_ratio": 1.0, "batch_elasticity_ratio": 0.06},
+            {
+                "batch_slots_sequences": 64.0,
+                "slots_blocked_ratio": 1.0,
+                "batch_elasticity_ratio": 0.06,
+            },
             score=0.06,
             trap=True,
         ),
         Case(
             "a queue beside empty slots is not about slots",
-            {"slots_blocked_ratio": 0.0, "batch_elasticity_ratio": 0.9},
+            {
+                "batch_slots_sequences": 64.0,
+                "slots_blocked_ratio": 0.0,
+                "batch_elasticity_ratio": 0.9,
+            },
             score=0.0,
         ),
     ),

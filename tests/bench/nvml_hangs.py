@@ -81,7 +81,7 @@ async def hang(function: str, shown: Board, scraper: Scraper) -> tuple[bool, boo
     source = NvmlSource(
         clock=lambda: time.monotonic() * QUICKER, deadline_seconds=DEADLINE_SECONDS, gpm="on"
     )
-    feed = NvmlFeed(source, Setup(), deadline_seconds=4 * DEADLINE_SECONDS)
+    feed = NvmlFeed(source, deadline_seconds=4 * DEADLINE_SECONDS)
     watch = Watch(Setup(), all_limits())
     loop = Loop([feed], watch, SystemClock(), beat_seconds=BEAT_SECONDS, publish=shown.publish)
     running = asyncio.ensure_future(loop.run())

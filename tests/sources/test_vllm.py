@@ -424,3 +424,14 @@ def test_a_damaged_page_gives_parts_or_a_refusal(text: str, cut: int) -> None:
         return
     for part in parsed.engines:
         assert all(value == value for value in (*part.gauges.values(), *part.counters.values()))  # noqa: PLR0124  # NaN
+
+
+def test_of_several_server_processes_the_one_with_the_value_counts() -> None:
+    page = "".join(
+        f'vllm:kv_cache_usage_perc{{engine="0",model_name="m",pid="{pid}"}} {value}\n'
+        for pid, value in ((277, 0.0), (273, 0.65), (271, 0.0))
+    )
+
+    (engine,) = vllm.parse(page).engines
+
+    assert engine.gauges["kv_used_ratio"] == 0.65

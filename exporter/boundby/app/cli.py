@@ -120,12 +120,12 @@ def _replay(args: argparse.Namespace) -> int:
     limits = all_limits()
     settings = _load(args, limits)
     try:
-        summary = replay(args.file, limits, options(settings), args.output, sys.stdout)
+        replay(args.file, limits, options(settings), args.output, sys.stdout)
     except OSError as error:
         return _fail(f"{args.file}: {error.strerror or error}")
     except ValueError as error:
         return _fail(str(error))
-    return OK if args.output != "text" else code(summary)
+    return OK
 
 
 def _record(args: argparse.Namespace) -> int:
@@ -193,18 +193,27 @@ def parser() -> argparse.ArgumentParser:
     once = command("once", "one diagnosis", _once)
     _settings_flags(once)
     once.add_argument("--seconds", type=float, default=10.0, metavar="N", help="how long to look")
-    once.add_argument("--output", choices=("text", "json"), default="text")
+    once.add_argument(
+        "--output", choices=("text", "json"), default="text", help="for people or for programs"
+    )
     _settings_flags(command("top", "live terminal view", _top))
     again = command("replay", "diagnose a recording", _replay)
-    again.add_argument("file", metavar="FILE", type=Path)
-    again.add_argument("--output", choices=("text", "json", "jsonl"), default="text")
+    again.add_argument("file", metavar="FILE", type=Path, help="a .jsonl or .jsonl.gz recording")
+    again.add_argument(
+        "--output",
+        choices=("text", "json", "jsonl"),
+        default="text",
+        help="jsonl gives a report a line as they come",
+    )
     again.add_argument("--config", metavar="FILE", type=Path, help="settings file (TOML)")
     record = command("record", "write a recording", _record)
     _settings_flags(record)
-    record.add_argument("--out", metavar="FILE", type=Path, required=True)
+    record.add_argument(
+        "--out", metavar="FILE", type=Path, required=True, help="packed where it ends in .gz"
+    )
     record.add_argument("--seconds", type=float, metavar="N", help="stop after so long")
     explain = command("explain", "what a limit means, and what would help", _explain)
-    explain.add_argument("limit", metavar="LIMIT")
+    explain.add_argument("limit", metavar="LIMIT", help="its name, as in a verdict")
     for name, text in (
         ("plan", "what a model on a GPU can do: batch curve, capacity, roofline"),
         ("doctor", "which inputs are visible from here, what is missing, how to supply it"),

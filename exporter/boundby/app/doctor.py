@@ -107,7 +107,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from boundby.app.cli import _settings_flags  # noqa: PLC0415  it is what imports us
 
     _settings_flags(parser)
-    parser.add_argument("--output", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "--output", choices=("text", "json"), default="text", help="for people or for programs"
+    )
     parser.add_argument(
         "--dcgm-csv", action="store_true", help="print a counters file for dcgm-exporter, no more"
     )

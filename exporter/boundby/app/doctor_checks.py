@@ -7,6 +7,7 @@ from typing import Literal
 from boundby.app.doctor_csv import fields_for
 from boundby.app.doctor_sight import Sight
 from boundby.core.hardware import find
+from boundby.sources.host_search import DEFAULT_PORTS
 
 Tier = Literal["needed", "useful", "extra"]
 """`needed`: no verdict without it. `useful`: limits go unjudged or are told with less confidence.
@@ -50,7 +51,14 @@ def beside(says: str) -> Look:
 
 def _engine(sight: Sight) -> Look:
     if sight.engine is None:
-        return no(sight.problems.get("engine", "no address is set"))
+        command = None if sight.host is None else sight.host.command
+        if "engine" in sight.problems or command is None:
+            return no(sight.problems.get("engine", "no address is set"))
+        port = command.port or DEFAULT_PORTS[command.setup.kind]
+        return no(
+            f"no address is set, and {command.setup.kind} runs here on port {port}",
+            f"boundby run --engine http://127.0.0.1:{port}",
+        )
     engines = sight.engine.engines
     models = ", ".join(sorted({part.model_name for part in engines if part.model_name}))
     count = f"{len(engines)} engine{'' if len(engines) == 1 else 's'}"
@@ -121,14 +129,14 @@ def _pairing(sight: Sight) -> Look:
         return beside("no GPU is visible")
     pairing = sight.pairing
     if not pairing.gpus:
-        return no(pairing.ambiguous_reason)
+        return no(_short(pairing.ambiguous_reason))
     return yes(f"{len(pairing.gpus)} of {len(sight.gpus)}, by {pairing.how.replace('_', ' ')}")
 
 
 def _model(sight: Sight) -> Look:
     if sight.setup.model_config is not None:
         origin = sight.setup.origins.get("model_config", "settings")
-        return yes(f"config.json from {origin}")
+        return yes(f"from {origin}")
     reasons = {} if sight.host is None else sight.host.reasons
     return no(reasons.get("model_config", "the model's config.json is not known"))
 
@@ -152,7 +160,7 @@ def _parallel(sight: Sight) -> Look:
     if setup.tensor is not None:
         return yes(f"tensor {setup.tensor} from {setup.origins.get('tensor', 'settings')}")
     if len(sight.gpus) <= 1:
-        return beside("one GPU")
+        return beside("one GPU" if sight.gpus else "no GPU is visible")
     if sight.host is not None and sight.host.command is not None:
         return yes("tensor 1, which the engine's command line leaves at its default")
     return no(f"{len(sight.gpus)} GPUs, and how the model is spread over them is not known")
@@ -218,7 +226,7 @@ def _gpu_facts(*facts: str) -> Callable[[Sight], Look]:
 
 def _links(sight: Sight) -> Look:
     if len(sight.pairing.gpus or sight.gpus) <= 1:
-        return beside("one GPU")
+        return beside("one GPU" if sight.gpus else "no GPU is visible")
     return _gpu_facts(
         "nvlink_tx_bytes_per_second", "nvlink_rx_bytes_per_second", "nvlink_bytes_per_second",
         "nvlink_bytes_total", "pcie_tx_bytes_per_second",
@@ -273,7 +281,10 @@ CHECKS = (
         tier="useful",
         improves="that the GPUs judged are the engine's own",
         look=_pairing,
-        remedy=('gpu.devices = ["GPU-UUID", ...] in the settings, as nvidia-smi -L lists them',),
+        remedy=(
+            'gpu.devices = ["GPU-UUID", ...] in the settings, as nvidia-smi -L lists them',
+            "Kubernetes with dcgm-exporter: env POD_NAME by fieldRef metadata.name",
+        ),
     ),
     Check(
         name="GPU in the table",

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from boundby.core.pairing import Pairing, pair
 from boundby.core.parts import EnginePart, GpuPart
@@ -101,7 +101,7 @@ async def look(readers: Readers, settings: Setup, pod: str | None = None) -> Sig
             seen[name] = answer
     setup = settings
     if (host := seen.get("host")) is not None:
-        setup = merged(settings, host.setup)
+        setup = settings.filled(host.setup)
     sight = Sight(**seen, problems=problems, setup=setup)
     return replace(sight, pairing=_pairing(sight, settings, pod))
 
@@ -111,22 +111,6 @@ async def _read(reading: Reading) -> Any:
         return await reading()
     except SourceError as error:
         return error
-
-
-SetupT = TypeVar("SetupT", bound=Setup)
-
-
-def merged(first: Setup, second: Setup) -> Setup:
-    """Fill in from `second` what `first` does not know."""
-    more = {
-        one.name: value
-        for one in fields(Setup)
-        if one.name != "origins"
-        and getattr(first, one.name) in (None, ())
-        and (value := getattr(second, one.name)) not in (None, ())
-    }
-    origins = {name: second.origins.get(name, "the engine's command line") for name in more}
-    return replace(first, **more, origins={**first.origins, **origins})
 
 
 def _pairing(sight: Sight, settings: Setup, pod: str | None) -> Pairing:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from aiohttp import web
 
 from boundby.app.config import Settings
 from boundby.app.demo.world import World
-from boundby.app.loop import Given, Loop
+from boundby.app.loop import Given, Keep, Loop, Publish
 from boundby.app.server import Board, application
 from boundby.app.wiring import SystemClock, Wired, board, engine_given, options, wire
 from boundby.core.limit import Limit
@@ -79,8 +80,6 @@ async def serve(settings: Settings, limits: tuple[Limit, ...]) -> int:
     changes = Changes()
     async with aiohttp.ClientSession() as session:
         wired = wire(settings, session, limits)
-        for note in wired.notes:
-            say(f"boundby: {note}")
 
         def publish(report: Report) -> None:
             shown.publish(report)
@@ -92,14 +91,15 @@ async def serve(settings: Settings, limits: tuple[Limit, ...]) -> int:
     return 0
 
 
-def _loop(wired: Wired, settings: Settings, publish: object, keep: object = None) -> Loop:
+def _loop(wired: Wired, settings: Settings, publish: Publish, keep: Keep | None = None) -> Loop:
     return Loop(
         wired.feeds,
         wired.watch,
         SystemClock(),
         beat_seconds=settings.watch.beat_seconds,
-        publish=publish,  # type: ignore[arg-type]  # the callers' functions are typed
-        keep=keep,  # type: ignore[arg-type]  # so is this
+        publish=publish,
+        keep=keep,
+        pair=wired.pair,
     )
 
 
@@ -162,11 +162,11 @@ async def demo(settings: Settings, limits: tuple[Limit, ...], *, seconds: float 
         setup=world.setup(),
         watch=Watch(world.setup(), limits, options(settings)),
     )
-    beats = None if seconds is None else max(1, int(seconds / settings.watch.beat_seconds))
+    length = math.inf if seconds is None else seconds
     async with serving(shown, settings) as where:
         say("boundby demo: the engine and its GPUs are simulated; the diagnosis is the real one.")
         say(f"page {where}/   metrics {where}/metrics   report {where}/report.json   Ctrl-C ends")
-        await _loop(wired, settings, publish).run(beats)
+        await _loop(wired, settings, publish).run(seconds=length)
     return 0
 
 
@@ -180,9 +180,14 @@ async def once(settings: Settings, limits: tuple[Limit, ...], seconds: float) ->
         wired = wire(settings, session, limits)
         beat = min(settings.watch.beat_seconds, seconds / 5)
         loop = Loop(
-            wired.feeds, wired.watch, SystemClock(), beat_seconds=beat, publish=reports.append
+            wired.feeds,
+            wired.watch,
+            SystemClock(),
+            beat_seconds=beat,
+            publish=reports.append,
+            pair=wired.pair,
         )
-        await loop.run(max(2, int(seconds / beat) + 1))
+        await loop.run(seconds=seconds)
     return reports[-1]
 
 
@@ -221,11 +226,9 @@ async def record(
                 else:
                     writer.write(t, source, given.body)
 
-            beats = (
-                None if seconds is None else max(1, int(seconds / settings.watch.beat_seconds) + 1)
-            )
+            length = math.inf if seconds is None else seconds
             try:
-                await _loop(wired, settings, lambda _: None, keep).run(beats)
+                await _loop(wired, settings, lambda _: None, keep).run(seconds=length)
             except asyncio.CancelledError:
                 say("boundby: stopped")
         say(f"boundby: {reads} reads in {out}")

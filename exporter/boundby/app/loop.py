@@ -8,12 +8,14 @@ and nothing else. Nothing that judging or rendering raises ends the loop: it sho
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from boundby.core.parts import EnginePart, GpuPart, HostPart, Snapshot, SourceState
 from boundby.core.report import Report
+from boundby.core.setup import Setup
 from boundby.sources.base import SourceError
 
 log = logging.getLogger("boundby.loop")
@@ -30,6 +32,10 @@ class Given:
     detail: str = ""
     missing: tuple[str, ...] = ()
     body: str | Mapping[str, Any] | None = None
+    pids_by_gpu: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    engine_pids: frozenset[int] = frozenset()
+    visible: Mapping[str, str] = field(default_factory=dict)
+    learned: Setup | None = None
 
 
 class Feed(Protocol):
@@ -84,6 +90,16 @@ class _Slot:
     last: Given = field(default_factory=Given)
 
 
+Publish = Callable[[Report], None]
+"""Takes each report."""
+
+Keep = Callable[[float, str, Given | str], None]
+"""Takes each read for a recording: when, which source, what it gave or why it gave nothing."""
+
+Pair = Callable[[tuple[GpuPart, ...], Sequence[Given]], tuple[tuple[GpuPart, ...], str]]
+"""Chooses the engine's GPUs; without any, the sentence says why."""
+
+
 class Loop:
     """Drives feeds and a watcher; `publish` gets each report, `keep` each read for a recording."""
 
@@ -94,8 +110,9 @@ class Loop:
         clock: Clock,
         *,
         beat_seconds: float,
-        publish: Callable[[Report], None],
-        keep: Callable[[float, str, Given | str], None] | None = None,
+        publish: Publish,
+        keep: Keep | None = None,
+        pair: Pair | None = None,
     ) -> None:
         self._slots = [_Slot(feed) for feed in feeds]
         self._watcher = watcher
@@ -103,23 +120,26 @@ class Loop:
         self._beat = beat_seconds
         self._publish = publish
         self._keep = keep
+        self._pair = pair
         self._started = clock.now()
         self._broken = ""
 
-    async def run(self, beats: int | None = None) -> None:
-        """Beat for ever, or so many times."""
+    async def run(self, beats: int | None = None, *, seconds: float = math.inf) -> None:
+        """Beat for ever, so many times, or until so long has passed; at least once."""
         due = self._clock.monotonic()
+        ends = due + seconds
         done = 0
         try:
-            while beats is None or done < beats:
+            while True:
                 await self.beat()
                 done += 1
                 due += self._beat
                 late = self._clock.monotonic() - due
                 if late > self._beat:
                     due += late - late % self._beat
-                if beats is None or done < beats:
-                    await self._clock.sleep(max(0.0, due - self._clock.monotonic()))
+                if done == beats or due > ends:
+                    return
+                await self._clock.sleep(max(0.0, due - self._clock.monotonic()))
         finally:
             await self.close()
 
@@ -142,16 +162,25 @@ class Loop:
         waiting = [slot.task for slot in self._slots if slot.task is not None]
         if waiting:
             longest = max(slot.feed.deadline_seconds for slot in self._slots)
-            await asyncio.wait(waiting, timeout=min(longest, self._beat * 0.9))
+            # A read that ends at its deadline still gets to say so.
+            await asyncio.wait(waiting, timeout=min(longest * 1.5, self._beat * 0.9))
         now = self._clock.now()
         states = [self._state(slot, now) for slot in self._slots]
         fresh = [slot.last for slot, state in zip(self._slots, states, strict=True) if state.up]
+        gpus = tuple(part for given in fresh for part in given.gpus)
+        if gpus and self._pair is not None:
+            gpus, ambiguous = self._pair(gpus, fresh)
+            if ambiguous:
+                states.append(
+                    SourceState(source="pairing", up=False, age_seconds=0.0, detail=ambiguous)
+                )
         snapshot = Snapshot(
             t=now,
             engines=tuple(part for given in fresh for part in given.engines),
-            gpus=tuple(part for given in fresh for part in given.gpus),
+            gpus=gpus,
             host=next((given.host for given in fresh if given.host is not None), None),
             gpu_source=next((g.gpu_source for g in fresh if g.gpu_source), None),
+            learned=next((g.learned for g in fresh if g.learned is not None), None),
             sources=tuple(states),
         )
         try:
@@ -238,7 +267,3 @@ async def _within(feed: Feed) -> Given:
 def without_engines(report: Report) -> Report:
     """A report as it is served when it is too old: its sources, and nothing concluded."""
     return replace(report, engines=(), gpus=(), ready=False)
-
-
-Publish = Callable[[Report], None]
-Reader = Callable[[], Awaitable[Given]]

@@ -77,7 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--what-if", action="store_true", help="set formats and GPUs side by side")
     parser.add_argument("--picture", type=Path, help="write the roofline to FILE.svg or FILE.png")
-    parser.add_argument("--output", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "--output", choices=("text", "json"), default="text", help="for people or for programs"
+    )
 
 
 def _number(most: int) -> Any:

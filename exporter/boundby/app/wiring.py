@@ -1,25 +1,31 @@
 """Settings to feeds, watch and board: the one place that names them all."""
 
 import asyncio
+import os
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 
 from boundby import __version__
 from boundby.app.config import Settings
-from boundby.app.loop import Feed, Given
+from boundby.app.loop import Feed, Given, Pair
 from boundby.app.server import Board
 from boundby.core.facts import GPU_FACTS
 from boundby.core.limit import Limit
+from boundby.core.pairing import pair
+from boundby.core.parts import GpuPart
 from boundby.core.setup import Setup
 from boundby.core.watch import Options, Watch
 from boundby.sinks.catalogue import Family, catalogue
+from boundby.sinks.recording import host_body
 from boundby.sources import dcgm, engines, nvml
 from boundby.sources.fetch import Address, PageSource, trust
+from boundby.sources.host import HostSource
 
 
 class SystemClock:
@@ -61,26 +67,39 @@ def engine_given(parsed: Any) -> Given:
     return Given(engines=parsed.engines, detail=parsed.detail, missing=parsed.missing)
 
 
+def gpus_given(parsed: dcgm.Parsed) -> Given:
+    """What a dcgm-exporter page gave; which of its GPUs are ours is `Pairing`'s matter."""
+    count = len(parsed.gpus)
+    rows = "with PROF rows" if parsed.profiling else "no PROF rows"
+    detail = f"{count} GPU{'' if count == 1 else 's'}, {rows}"
+    return Given(gpus=parsed.gpus, gpu_source="dcgm", detail="; ".join((detail, *parsed.problems)))
+
+
 @dataclass(slots=True)
-class GpuGive:
-    """Keeps our GPUs of a dcgm-exporter page; ambiguity goes into the detail."""
+class GpuPairing:
+    """Chooses the engine's GPUs from all that the feeds tell."""
 
     setup: Setup
     pod: str | None = None
 
-    def __call__(self, parsed: dcgm.Parsed) -> Given:
-        """Choose ours among the page's."""
-        named = [g for g in self.setup.gpus if g.uuid or g.index is not None]
-        choice = dcgm.choose(parsed, named or None, pod=self.pod)
-        count = len(choice.gpus)
-        detail = f"{count} GPU{'' if count == 1 else 's'}, " + (
-            "with PROF rows" if parsed.profiling else "no PROF rows"
+    def __call__(
+        self, gpus: tuple[GpuPart, ...], given: Sequence[Given]
+    ) -> tuple[tuple[GpuPart, ...], str]:
+        """Give ours, or none and why."""
+        learned = next((g.learned for g in given if g.learned is not None), None)
+        whole = self.setup.filled(learned) if learned else self.setup
+        # GPUs of one replica: tensor-parallel groups, one for each pipeline stage.
+        replica = whole.tensor * (whole.pipeline or 1) if whole.tensor else None
+        found = pair(
+            gpus,
+            settings=self.setup.gpus,
+            pids_by_gpu=next((g.pids_by_gpu for g in given if g.pids_by_gpu), None),
+            engine_pids=next((g.engine_pids for g in given if g.engine_pids), frozenset()),
+            visible=next((g.visible for g in given if g.visible), None),
+            tensor=replica,
+            pod=self.pod,
         )
-        return Given(
-            gpus=choice.gpus,
-            gpu_source="dcgm",
-            detail="; ".join((detail, *choice.problems)),
-        )
+        return found.gpus, found.ambiguous_reason
 
 
 @dataclass(slots=True)
@@ -88,29 +107,23 @@ class NvmlFeed:
     """NVML in this process, in a thread of its own."""
 
     source: nvml.NvmlSource
-    setup: Setup
     deadline_seconds: float = 2.0
     name: str = "nvml"
 
     async def read(self) -> Given:
         """Read our GPUs once."""
         read = await self.source.read()
-        wanted = {g.uuid for g in self.setup.gpus if g.uuid} | {
-            g.index for g in self.setup.gpus if g.index is not None
-        }
-        ours = tuple(
-            part for part in read.gpus if not wanted or part.uuid in wanted or part.index in wanted
-        )
-        detail = f"{len(ours)} GPU{'' if len(ours) == 1 else 's'} by {read.source}"
+        detail = f"{len(read.gpus)} GPU{'' if len(read.gpus) == 1 else 's'} by {read.source}"
         why = read.reasons.get("dram_active_ratio")
         if read.source == "nvml" and why:
             detail += f", no profiling ratios ({why})"
         return Given(
-            gpus=ours,
+            gpus=read.gpus,
             gpu_source=read.source,
             detail=detail,
             missing=tuple(sorted(name for name in read.reasons if name in GPU_FACTS)),
-            body=nvml.to_body(replace(read, gpus=ours)),
+            body=nvml.to_body(read),
+            pids_by_gpu=read.processes,
         )
 
     async def close(self) -> None:
@@ -122,16 +135,23 @@ class NvmlFeed:
 class HostFeed:
     """The host's own evidence."""
 
-    source: Any
-    to_body: Callable[[Any], Mapping[str, Any]]
+    source: HostSource
     deadline_seconds: float = 2.0
     name: str = "host"
 
     async def read(self) -> Given:
         """Read /proc and the cgroup once."""
         read = await self.source.read()
-        said = "; ".join(dict.fromkeys(read.reasons.values()))
-        return Given(host=read.part, detail=said or "host", body=self.to_body(read.part))
+        count = len(read.engine_pids)
+        said = f"{count} processes of the engine" if count else "no process of the engine is seen"
+        return Given(
+            host=read.part,
+            detail=said if count else "; ".join((said, *dict.fromkeys(read.reasons.values()))),
+            body=host_body(read.part),
+            engine_pids=read.engine_pids,
+            visible=read.visible,
+            learned=read.setup,
+        )
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -144,7 +164,7 @@ class Wired:
     feeds: list[Feed]
     setup: Setup
     watch: Watch
-    notes: list[str] = field(default_factory=list)
+    pair: Pair | None = None
 
 
 def all_limits() -> tuple[Limit, ...]:
@@ -181,7 +201,6 @@ def board(settings: Settings, limits: tuple[Limit, ...]) -> Board:
 def wire(settings: Settings, session: aiohttp.ClientSession, limits: tuple[Limit, ...]) -> Wired:
     """Build feeds and watch; raises SettingsError or OSError for what the settings name."""
     setup = settings.setup()
-    notes: list[str] = []
     feeds: list[Feed] = []
     if settings.engine.url:
         feeds.append(_engine_feed(settings, session))
@@ -193,15 +212,19 @@ def wire(settings: Settings, session: aiohttp.ClientSession, limits: tuple[Limit
                 "dcgm",
                 gpu.timeout_seconds + 0.5,
                 PageSource("dcgm", session, address, dcgm.parse),
-                GpuGive(setup),
+                gpus_given,
             )
         )
     elif gpu.source in ("auto", "nvml"):
-        _nvml(settings, setup, feeds)
-    if settings.host.enabled:
-        _host(settings, feeds, notes)
+        _nvml(settings, feeds)
+    port = _local_port(settings.engine.url)
+    if settings.host.enabled and port is not None:
+        feeds.append(HostFeed(HostSource(settings.host.root, port=port)))
     return Wired(
-        feeds=feeds, setup=setup, watch=Watch(setup, limits, options(settings)), notes=notes
+        feeds=feeds,
+        setup=setup,
+        watch=Watch(setup, limits, options(settings)),
+        pair=GpuPairing(setup, os.environ.get("POD_NAME")),
     )
 
 
@@ -221,17 +244,18 @@ def _engine_feed(settings: Settings, session: aiohttp.ClientSession) -> PageFeed
     )
 
 
-def _nvml(settings: Settings, setup: Setup, feeds: list[Feed]) -> None:
+def _nvml(settings: Settings, feeds: list[Feed]) -> None:
     timeout = settings.gpu.timeout_seconds
     source = nvml.NvmlSource(deadline_seconds=timeout, gpm=settings.gpu.gpm)
-    feeds.append(NvmlFeed(source, setup, deadline_seconds=timeout + 0.5))
+    feeds.append(NvmlFeed(source, deadline_seconds=timeout + 0.5))
 
 
-def _host(settings: Settings, feeds: list[Feed], notes: list[str]) -> None:
-    try:
-        from boundby.sinks.recording import host_body  # noqa: PLC0415
-        from boundby.sources import host  # noqa: PLC0415  optional on this machine
-    except ImportError as error:
-        notes.append(f"host: not available ({error})")
-        return
-    feeds.append(HostFeed(host.HostSource(root=settings.host.root), host_body))
+def _local_port(url: str | None) -> int | None:
+    """The port of an engine on this machine, by which its process is told from others.
+
+    None for an engine elsewhere: then this host's processes say nothing of it.
+    """
+    parts = urlsplit(url or "")
+    if parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+        return None
+    return parts.port or (443 if parts.scheme == "https" else 80)

@@ -58,7 +58,7 @@ def assemble(
         )
         for scope, one in shown.items()
     }
-    binding = {answer.limit for answer in verdict.values()}
+    named_by = {answer.limit for answer in verdict.values()}
     report = EngineReport(
         engine=engine.part.engine,
         kind=engine.part.kind,
@@ -67,7 +67,7 @@ def assemble(
         saturated=_saturated(seen, named),
         verdict=verdict,
         limits=tuple(
-            _row(finding, findings, seen, binds=name in binding)
+            _row(finding, findings, seen, named=name in named_by)
             for name, finding in named.items()
             if name != "unknown"
         ),
@@ -95,14 +95,16 @@ def _signals(engine: EngineMemory, seen: Picture, at: float) -> dict[str, float]
 
 
 def _row(
-    finding: Finding, findings: Sequence[Finding], seen: Picture, *, binds: bool
+    finding: Finding, findings: Sequence[Finding], seen: Picture, *, named: bool
 ) -> LimitReport:
+    """One limit's row; it binds from its mark on, and where a verdict names it."""
     scope = "engine" if "engine" in finding.limit.scores else "decode"
+    score = finding.score(scope)
     return LimitReport(
         limit=finding.limit.name,
-        score=finding.score(scope),
+        score=score,
         headroom=headroom(finding, findings, seen),
-        binds=binds,
+        binds=named or (score is not None and score >= finding.limit.binds_at),
         evidence=finding.evidence,
         remedies=finding.limit.remedies,
         wont_help=finding.limit.wont_help,

@@ -121,9 +121,11 @@ def picture(
     facts["running_last_requests"] = span.last.get("running_requests", 0.0)
     facts["usual_gap_seconds"] = _number(facts, "itl_mean_seconds", 0.1)
     facts["usual_prefill_seconds"] = _prefill_seconds(span)
-    facts["gpu_working_ratio"] = _number(
-        facts, "engine_active_ratio", _number(facts, "gpu_busy_ratio", 0.0)
-    )
+    working = facts.get("engine_active_ratio", facts.get("gpu_busy_ratio"))
+    if working is not None:
+        facts["gpu_working_ratio"] = working
+    # Without a GPU to look at nothing speaks against a stall.
+    facts["gpu_denies_stall_ratio"] = working if working is not None else 0.0
     price, why = price_list.of(setup, gpu, nvlink_silent=_nvlink_silent(facts))
     found = None
     notes: list[str] = []

@@ -7,6 +7,8 @@ A part carries only what its page gave. A name that is not in `gauges`, `counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from boundby.core.setup import Setup
+
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
@@ -86,6 +88,7 @@ class Snapshot:
     """All sources as of one moment; `t` in seconds (unix time live, file time in a replay).
 
     A source that did not deliver leaves its share empty and a `SourceState` that says why.
+    `learned` is what the engine's own command line says, where it could be read.
     `gpu_source` names where GPU rows came from ("dcgm", "nvml", "gpm", "amd"), None without any.
     """
 
@@ -94,4 +97,5 @@ class Snapshot:
     gpus: tuple[GpuPart, ...] = ()
     host: HostPart | None = None
     gpu_source: str | None = None
+    learned: Setup | None = None
     sources: tuple[SourceState, ...] = ()

@@ -5,8 +5,8 @@ or may be inferred; `origins` says which for every one that is known.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +41,15 @@ class Setup:
     enforce_eager: bool | None = None
     gpus: tuple[GpuIdentity, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
+
+    def filled(self, other: "Setup") -> Self:
+        """Return this with what only `other` knows added, each value with its origin."""
+        more = {
+            one.name: value
+            for one in fields(self)
+            if one.name != "origins"
+            and getattr(self, one.name) in (None, ())
+            and (value := getattr(other, one.name)) not in (None, ())
+        }
+        origins = {name: other.origins[name] for name in more if name in other.origins}
+        return replace(self, **more, origins={**self.origins, **origins})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from boundby.core.verdict import Decision
 
 AT_ONCE = frozenset({"stalled"})
-"""Limits that need no dwell."""
+"""Limits that need no dwell, neither to come nor to go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ def show(before: Shown | None, decision: Decision, at: float, dwell_seconds: flo
         if before.challenger is not None and before.challenger.limit == decision.limit
         else at
     )
-    if at - began >= dwell_seconds or decision.limit in AT_ONCE:
+    if at - began >= dwell_seconds or {decision.limit, before.decision.limit} & AT_ONCE:
         return Shown(
             decision=decision,
             since=began,

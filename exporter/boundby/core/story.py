@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 
+from boundby.core.causes import cause
 from boundby.core.derive import Picture
 from boundby.core.formula import Unknown
 from boundby.core.judge import Finding
@@ -35,6 +36,8 @@ def because(
         lines.append(decision.why)
     if finding is not None:
         lines.extend(phrase(name, number) for name, number in list(finding.evidence.items())[:4])
+    if behind := cause(decision.limit, seen.book):
+        lines.append(behind)
     lost = seen.book.number("decode_lost_to_prefill_ratio")
     if scope == "decode" and lost is not None and lost >= INTERFERENCE:
         lines.append(f"{percent(lost)} of decode time goes to prefills in the same steps")

@@ -43,6 +43,15 @@ ASSUMED_CEILING = 0.75
 UNNAMED_CEILING = 0.85
 """Highest confidence in demand where the cap on the batch is not known."""
 
+UNJUDGED = 0.4
+"""Chance that a limit which could not be judged is what keeps work waiting."""
+
+EVEN = 0.45
+"""Likelihood below which the host is not taken to be what launches everything."""
+
+LAUNCH_MARGIN = 0.1
+"""How much surer than that likelihood an answer that rests on it may be."""
+
 CLOCKS = ("thermal", "power")
 """Limits that act through the clocks, the surer one first."""
 
@@ -83,6 +92,7 @@ class Evidence:
     assumed: bool = False
     launch_bound: float = 0.0
     slots_known: bool = True
+    waiting_share: float = 0.0
 
 
 def decide(findings: Sequence[Finding], scope: str, evidence: Evidence) -> Decision | None:
@@ -124,12 +134,18 @@ def _engine(
             if evidence.assumed or not evidence.slots_known:
                 # The batch may be at a cap that nobody named: then more load would only wait.
                 ceiling = min(ceiling, UNNAMED_CEILING)
+            # Work that waits now and then speaks against it, by as much as it does.
+            sure *= 1.0 - evidence.waiting_share
             return Decision(limit=name, confidence=min(ceiling, sure), next=following)
         unsure *= 1.0 - sure
     if binding:
         return _software(software, roofs, scored, unsure, evidence)
     for name, score in software:
         unsure *= 1.0 - normal((score - _mark(scored, name)) / MARK_SPREAD)
+    unjudged = [f for f in findings if f.limit.group == "software" and f.unjudged("engine")]
+    if unjudged and evidence.waiting_share > 0:
+        # Something keeps work waiting, and what it may be was not judged.
+        unsure *= 1.0 - UNJUDGED * evidence.waiting_share
     if not roofs or roofs[0][1] <= 0:
         blind = [
             f.limit.name for f in findings if f.limit.group == "roof" and f.unjudged("engine")
@@ -218,12 +234,29 @@ def _steps(
     if blind and rows[0][1] < _mark(scored, rows[0][0]):
         # What was judged explains too little, and what would explain it was not judged.
         return None
-    answer = _strongest(rows, scope, evidence)
-    if answer.limit != "cpu_scheduling":
-        # The gap may be what a slow launcher leaves; then the host is behind all of the step.
-        answer = replace(answer, confidence=answer.confidence * (1 - evidence.launch_bound))
+    answer = _beside_launches(rows, scope, evidence)
     ceiling = _roof_ceiling(evidence)
     return replace(answer, confidence=min(ceiling, answer.confidence))
+
+
+def _beside_launches(
+    rows: Sequence[tuple[str, float]], scope: str, evidence: Evidence
+) -> Decision:
+    """The strongest, given that a gap may be what a slow launcher leaves of the whole step.
+
+    Scores have both readings of the gap blended in, by how likely each is. Where the host leads
+    by that blend alone, the likelier reading decides.
+    """
+    launching = evidence.launch_bound / 2
+    answer = _strongest(rows, scope, evidence)
+    if answer.limit != "cpu_scheduling":
+        return replace(answer, confidence=answer.confidence * (1 - evidence.launch_bound))
+    if launching <= 0 or len(rows) == 1 or rows[0][1] - launching >= rows[1][1]:
+        return answer
+    if launching < EVEN:
+        other = _strongest([rows[1], rows[0], *rows[2:]], scope, evidence)
+        return replace(other, confidence=1 - launching, next="cpu_scheduling", ties=())
+    return replace(answer, confidence=min(answer.confidence, launching + LAUNCH_MARGIN))
 
 
 def _clocks(

@@ -41,6 +41,12 @@ RESTART_QUALITY = 0.9
 GPU_LAG_SECONDS = 30.0
 """How much older than the engine's a GPU's rows may be: dcgm-exporter collects every 30 s."""
 
+MOST_ENGINES = 256
+"""Engines of one page that are followed; a page with more is no engine's own."""
+
+GONE_SECONDS = 3600.0
+"""How long what has vanished is remembered."""
+
 GROUPS = (1, 2, 4, 8)
 """Numbers of GPUs that are taken for one tensor-parallel group where nobody says."""
 
@@ -87,6 +93,7 @@ class Watch:
         self._host, self._whole_host = Track(self._keep), Track(self._keep_all)
         self._prices: dict[Key, PriceList] = {}
         self._seen_gpus: tuple[tuple[str | None, int | None, str | None], ...] = ()
+        self._learned: Setup | None = None
         self._begin: float | None = None
         self._last: Snapshot | None = None
 
@@ -112,8 +119,10 @@ class Watch:
         if snapshot.host is not None:
             self._host.append(at, snapshot.host)
             self._whole_host.append(at, snapshot.host)
+        self._learn(snapshot.learned)
         self._identify(snapshot)
-        for engine_part in snapshot.engines:
+        self._forget(at)
+        for engine_part in snapshot.engines[:MOST_ENGINES]:
             key = (engine_part.engine, engine_part.model_name)
             engine = self._engines.get(key)
             if engine is None:
@@ -131,6 +140,26 @@ class Watch:
         seen = at - self._begin
         skip = min(self._options.window_seconds, seen / 2)
         return self._report(at, max(seen - skip, 1e-9), live=False)
+
+    def _forget(self, at: float) -> None:
+        """Let go of engines and GPUs that have been gone for long."""
+        if self._options.remember:
+            return
+        for key, engine in list(self._engines.items()):
+            if (last := engine.track.last) and last.t < at - GONE_SECONDS:
+                del self._engines[key]
+                self._prices.pop(key, None)
+        for name, gpu in list(self._gpus.items()):
+            if (seen := gpu.track.last) and seen.t < at - GONE_SECONDS:
+                del self._gpus[name]
+
+    def _learn(self, learned: Setup | None) -> None:
+        """Fill in from the engine's command line what settings left open."""
+        if learned is None or learned == self._learned:
+            return
+        self._learned = learned
+        self._given = self._setup = self._given.filled(learned)
+        self._seen_gpus = ()
 
     def _identify(self, snapshot: Snapshot) -> None:
         """Fill in from the sources what settings left open: the GPUs' kind and their number."""
@@ -230,7 +259,7 @@ class Watch:
             gpus,
             host,
             self._setup,
-            at - engine.moved_at,
+            span.end - engine.moved_at,
             self._prices.setdefault(key, PriceList()),
             {"peer_loss_ratio": peers.get(key, 0.0)},
         )
@@ -287,6 +316,7 @@ class Watch:
             spread=seen.estimate.spread if seen.estimate else {},
             quality=self._quality(span, live=live),
             assumed=seen.assumed,
+            waiting_share=seen.book.number("waiting_share_ratio") or 0.0,
             slots_known="batch_slots_sequences" in seen.facts,
             launch_bound=seen.estimate.launch_bound if seen.estimate else 0.0,
         )

@@ -8,7 +8,7 @@ from boundby.core.report import EngineReport, Report
 from boundby.core.words import LABELS, percent, seconds, value
 
 WIDTH = 100
-INDENT = "         "
+INDENT = "          "
 
 PARTS = {
     "no_work": "no work",
@@ -23,7 +23,7 @@ PARTS = {
 
 def _wrapped(head: str, text: str) -> str:
     return textwrap.fill(
-        text, WIDTH, initial_indent=f"{head:<9}", subsequent_indent=INDENT, break_long_words=False
+        text, WIDTH, initial_indent=f"{head:<10}", subsequent_indent=INDENT, break_long_words=False
     )
 
 

@@ -79,8 +79,8 @@ class Table:
     def gather(self, page: Page, identity: Identity) -> dict[tuple[str, str], Draft]:
         """Give each engine and model of the page what the rows say.
 
-        Counters of one engine that the page splits by some label are added up; of gauges and
-        histograms the first row is taken.
+        Counters and histograms of one engine that the page splits by some label are added up; of
+        gauges the first row is taken, or the highest of those of several server processes.
         """
         drafts: dict[tuple[str, str], Draft] = {}
         given: set[str] = set()
@@ -103,6 +103,9 @@ class Table:
                 if kind == "counter":
                     before = draft.counters.get(row.fact, 0.0)
                     draft.counters[row.fact] = before + value * row.scale
+                elif "pid" in labels and row.fact in draft.gauges:
+                    # One row for each server process, of which one alone has the value.
+                    draft.gauges[row.fact] = max(draft.gauges[row.fact], value * row.scale)
                 else:
                     draft.gauges.setdefault(row.fact, value * row.scale)
         return drafts

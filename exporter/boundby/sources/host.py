@@ -6,6 +6,7 @@ still going the next one says so and starts no second thread.
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from boundby.sources.base import SourceError
@@ -19,7 +20,10 @@ DEADLINE_SECONDS = 1.0
 
 
 class HostSource:
-    """The host below `root`; `port` tells our engine from others on the same machine."""
+    """The host below `root`; `port` tells our engine from others on the same machine.
+
+    `reading` is what reads once, and blocks while it does; by default the files below `root`.
+    """
 
     name = "host"
 
@@ -30,10 +34,11 @@ class HostSource:
         port: int | None = None,
         deadline_seconds: float = DEADLINE_SECONDS,
         ticks_per_second: float | None = None,
+        reading: Callable[[], HostRead] | None = None,
     ) -> None:
         self._root = Path(root)
         ticks = ticks_per_second or float(os.sysconf("SC_CLK_TCK"))
-        self._reader = Reader(Tree(root), port=port, ticks_per_second=ticks)
+        self._reading = reading or Reader(Tree(root), port=port, ticks_per_second=ticks).read
         self._deadline = deadline_seconds
         self._going: asyncio.Future[HostRead] | None = None
 
@@ -44,7 +49,7 @@ class HostSource:
             raise SourceError(
                 self.name, problem, "/proc hangs while a process's memory is locked."
             )
-        self._going = asyncio.ensure_future(asyncio.to_thread(self._reader.read))
+        self._going = asyncio.ensure_future(asyncio.to_thread(self._reading))
         try:
             async with asyncio.timeout(self._deadline):
                 return await asyncio.shield(self._going)

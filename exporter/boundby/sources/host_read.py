@@ -280,7 +280,7 @@ def _with_model(tree: Tree, server: Server, command: Command) -> Setup:
     setup = command.setup
     origins = {
         **setup.origins,
-        "model_config": f"config.json of the model on {ORIGINS[server.kind]}",
+        "model_config": f"the config.json that {ORIGINS[server.kind]} leads to",
     }
     quantised = command.quantization or config.get("quantization_config")
     if command.dtype and not quantised and setup.weights_dtype is None:

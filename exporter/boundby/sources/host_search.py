@@ -57,9 +57,18 @@ class Search:
 
 def choose(found: tuple[Server, ...], port: int | None) -> tuple[Server | None, str]:
     """Choose the only server, or the one that listens on `port`; otherwise none, and why."""
-    if len(found) <= 1:
-        return (found[0], "") if found else (None, "no engine runs here")
+    if not found:
+        return None, "no engine runs here"
     ports = {server.pid: _port(server) for server in found}
+    if len(found) == 1:
+        (only,) = found
+        at = ports[only.pid]
+        if port is None or at is None or at == port:
+            return only, ""
+        return None, (
+            f"the engine that runs here ({only.kind} {only.pid}) listens on port {at}, and "
+            f"engine.url names {port}; a stranger's processes are not taken for ours"
+        )
     ours = [server for server in found if port is not None and ports[server.pid] == port]
     if len(ours) == 1:
         return ours[0], ""

@@ -10,14 +10,12 @@ from boundby.sources.tree import Tree
 MOST_BYTES = 4 * 2**20
 """A config.json larger than this is none."""
 
-CACHES = (
-    "/root/.cache/huggingface/hub",
-    "/home/vllm/.cache/huggingface/hub",
-    "/data/hub",
-    "/data",
-    "/models",
-    "/cache/huggingface/hub",
-)
+HUB = ".cache/huggingface/hub"
+
+HOMES = ("/root", "/home/vllm")
+"""Homes that images run their engine in."""
+
+CACHES = (*(f"{home}/{HUB}" for home in HOMES), "/data/hub", "/data", "/models", "/cache")
 """Where images keep Hugging Face's cache; an engine's own environment is not read."""
 
 

@@ -42,6 +42,7 @@ TABLE = Table.of(
         Row("kv_used_ratio", "sglang:token_usage"),
         Row("kv_used_tokens", "sglang:kv_used_tokens"),
         Row("kv_used_tokens", "sglang:num_used_tokens"),
+        Row("batch_slots_sequences", "sglang:max_running_requests"),
         Row("kv_capacity_tokens", "sglang:max_total_num_tokens"),
         Row("kv_block_tokens", "sglang:page_size"),
         Row("kv_blocks", "sglang:num_pages"),

@@ -254,7 +254,7 @@ def _refusal(text: str) -> WrongPageError:
     hint = "Is this the address of vLLM's API server, and its path /metrics?"
     if found == "vLLM":
         problem = "the page has vLLM's rows but none for an engine"
-        hint = "Is the engine still loading its model?"
+        hint = "Is it still loading its model? V0 shows no rows before its first request."
     elif found == SERVER_ONLY:
         problem = "the page has a server's own rows but no vllm: ones"
         hint = "If this is vLLM, it runs with --disable-log-stats; start it without."

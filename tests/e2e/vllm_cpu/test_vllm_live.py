@@ -1,6 +1,7 @@
 """What boundby says of a real vLLM whose load is known."""
 
 import json
+import os
 import re
 import subprocess
 from contextlib import nullcontext
@@ -29,12 +30,16 @@ TOLD = ("--max-num-seqs", "4")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """An engine under a load, what boundby is told of it, and what it may answer."""
+    """An engine under a load, what boundby is told of it, and what it may answer.
+
+    `alone` is boundby with the engine's page and nothing else, as from another machine.
+    """
 
     name: str
     engine: str = "capped"
     load: dict[str, int] | None = None
     flags: tuple[str, ...] = ()
+    alone: bool = False
     limits: set[str] = field(default_factory=set)
 
 
@@ -46,7 +51,8 @@ SCENES = (
         limits={"demand"},
     ),
     Scene(name="the cap is told and full", load=CROWD, flags=TOLD, limits={"batch_slots"}),
-    Scene(name="the cap is not told and full", load=CROWD, limits={"batch_slots"}),
+    Scene(name="the cap is on the command line and full", load=CROWD, limits={"batch_slots"}),
+    Scene(name="the cap is out of sight and full", load=CROWD, alone=True, limits={"batch_slots"}),
     Scene(
         name="the KV cache is full", engine="starved", load=LONG_ANSWERS, limits={"kv_capacity"}
     ),
@@ -71,11 +77,12 @@ def full(engine: Engine, clients: int) -> None:
     )
 
 
-def boundby(*arguments: str | Path) -> tuple[int, str]:
+def boundby(*arguments: str | Path, alone: bool = False) -> tuple[int, str]:
     """Exit code and output of a command that ends by itself."""
+    sight = {"BOUNDBY_HOST_ENABLED": "false"} if alone else {}
     run = subprocess.run(  # noqa: S603  our own command
         [*BOUNDBY, *map(str, arguments)],
-        capture_output=True, text=True, check=False, timeout=180,
+        capture_output=True, text=True, check=False, timeout=180, env={**os.environ, **sight},
     )  # fmt: skip
     assert "Traceback" not in run.stderr, run.stderr
     return run.returncode, run.stdout
@@ -90,7 +97,15 @@ def reports(engines: Engines) -> dict[str, tuple[int, dict[str, Any]]]:
         with loaded(engine, scene.load):
             full(engine, (scene.load or {}).get("concurrency", 0))
             code, text = boundby(
-                "once", "--engine", engine.url, "--seconds", "15", "--output", "json", *scene.flags
+                "once",
+                "--engine",
+                engine.url,
+                "--seconds",
+                "15",
+                "--output",
+                "json",
+                *scene.flags,
+                alone=scene.alone,
             )
         said[scene.name] = (code, json.loads(text))
     return said
@@ -144,16 +159,19 @@ def test_the_time_of_an_engine_is_all_accounted_for(reports: Reports, scene: Sce
     assert sum(engine["time"].values()) == pytest.approx(1.0, abs=1e-3)
 
 
-def test_a_cap_that_nobody_told_is_said_to_be_inferred(reports: Reports) -> None:
-    _, report = reports["the cap is not told and full"]
+def test_a_cap_out_of_sight_is_said_to_be_inferred(reports: Reports) -> None:
+    _, report = reports["the cap is out of sight and full"]
 
     (engine,) = report["engines"]
     assert engine["signals"]["batch_slots_sequences"] == 4
     assert [note for note in engine["notes"] if note.startswith("batch_slots_sequences: inferred")]
 
 
-def test_a_cap_that_was_told_is_not_called_inferred(reports: Reports) -> None:
-    _, report = reports["the cap is told and full"]
+@pytest.mark.parametrize(
+    "scene", ["the cap is told and full", "the cap is on the command line and full"]
+)
+def test_a_cap_that_is_known_is_not_called_inferred(reports: Reports, scene: str) -> None:
+    _, report = reports[scene]
 
     (engine,) = report["engines"]
     assert engine["signals"]["batch_slots_sequences"] == 4

@@ -18,5 +18,7 @@ def _of(module: ModuleType) -> dict[str, Formula]:
     }
 
 
-SIGNALS = MappingProxyType({**_of(admission), **_of(clocks), **_of(host), **_of(progress)})
+SIGNALS = MappingProxyType(
+    {**_of(admission), **_of(clocks), **_of(host), **_of(progress), **_of(host)}
+)
 """Every signal by name."""

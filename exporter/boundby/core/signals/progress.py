@@ -6,7 +6,7 @@ def stalled_ratio(
     running_last_requests: float,
     usual_gap_seconds: float,
     usual_prefill_seconds: float,
-    gpu_working_ratio: float,
+    gpu_denies_stall_ratio: float,
     *,
     patience_seconds: float = 6.0,
     gaps: float = 30.0,
@@ -19,6 +19,6 @@ def stalled_ratio(
     if running_last_requests <= 0:
         return 0.0
     patience = max(patience_seconds, gaps * usual_gap_seconds, prefills * usual_prefill_seconds)
-    if gpu_working_ratio > 0.5:  # noqa: PLR2004
+    if gpu_denies_stall_ratio > 0.5:  # noqa: PLR2004
         patience *= 3
     return 1.0 if still_seconds >= patience else 0.0
