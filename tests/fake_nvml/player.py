@@ -21,13 +21,14 @@ PATIENCE_SECONDS = 20.0
 
 
 class Clock:
-    """Stands still until it is set on."""
+    """Stands still until it is set on, or made to run."""
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self.runs = False
 
     def __call__(self) -> float:
-        return self.now
+        return time.monotonic() if self.runs else self.now
 
 
 def library() -> Any:
@@ -51,10 +52,10 @@ class Player:
         self.seen: list[Any] = []
         library().fake_script(f"clear {asked['script']}".encode())
 
-    async def read(self) -> dict[str, Any]:
+    async def read(self, way: Any = None) -> dict[str, Any]:
         begun = time.monotonic()
         try:
-            read = await self.source.read()
+            read = await (way or self.source.read)()
         except SourceError as error:
             return {"down": str(error), "took": time.monotonic() - begun}
         body = json.loads(json.dumps(to_body(read), allow_nan=False))
@@ -74,6 +75,10 @@ class Player:
 
     async def do_read(self, _: str) -> dict[str, Any]:
         return await self.read()
+
+    async def do_settled(self, _: str) -> dict[str, Any]:
+        self.clock.runs = True
+        return await self.read(self.source.settled)
 
     async def do_clock(self, seconds: str) -> None:
         self.clock.now += float(seconds)

@@ -1,11 +1,11 @@
 """Plays scripts against the fake library, each in a process of its own that has it loaded.
 
-A play is a list of steps in words: `read`, `clock SECONDS`, `script WORDS`, `calls FUNCTION`,
-`functions`, `samples`, `threads`, `settle` (wait until a hung call is back), `recover` (read
-until it works), `tried` (read until GPM's child has ended), `install FILE` (a new driver's
-library takes the place of the loaded one), `readers COUNT` (so many threads, each with a source
-of its own), `binding` (the file it was loaded from) and `close`. Steps that see something leave
-it in the answer.
+A play is a list of steps in words: `read`, `settled` (a read that waits for GPM), `clock
+SECONDS`, `script WORDS`, `calls FUNCTION`, `functions`, `samples`, `threads`, `settle` (wait
+until a hung call is back), `recover` (read until it works), `tried` (read until GPM's child has
+ended), `install FILE` (a new driver's library takes the place of the loaded one), `readers COUNT`
+(so many threads, each with a source of its own), `binding` (the file it was loaded from) and
+`close`. Steps that see something leave it in the answer.
 """
 
 import json

@@ -54,6 +54,7 @@ def test_one_sample_alone_gives_nothing(driver: Path) -> None:
     (read,) = play(driver, "read", script="gpm=1", gpm="on")
 
     assert read["source"] == "nvml"
+    assert "first of two" in read["reasons"]["dram_active_ratio"]
 
 
 def test_samples_nearer_than_100_ms_are_not_taken(driver: Path) -> None:
@@ -184,6 +185,12 @@ def test_gpm_is_used_once_a_child_has_tried_it(driver: Path) -> None:
 
     assert "process of its own" in first["reasons"]["dram_active_ratio"]
     assert last["source"] == "gpm"
+
+
+def test_who_reads_once_only_can_wait_for_gpm(driver: Path) -> None:
+    (read,) = play(driver, "settled", script="gpm=1", gpm="auto")
+
+    assert read["source"] == "gpm"
 
 
 def test_a_driver_that_gpm_breaks_is_broken_in_the_child_only(driver: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from boundby.core.facts import GPU_FACTS
+from fake_nvml.calls import ALL_CALLS, GIVES, GPM, RICH, SECOND
 from fake_nvml.stage import LIBRARY, Play, build, play, play_all
 
 GPU = "GPU-00000000-0000-0000-0000-000000000000"
@@ -96,6 +97,13 @@ def test_a_counter_that_went_back_gives_no_rate(driver: Path) -> None:
     _, read = play(driver, "read", "clock 1", "script field.138=1", "read")
 
     assert "nvlink_tx_bytes_per_second" not in read["gpus"][GPU]["gauges"]
+    assert "began anew" in read["reasons"]["nvlink_tx_bytes_per_second"]
+
+
+def test_the_first_read_says_that_rates_need_two(driver: Path) -> None:
+    (read,) = play(driver, "read")
+
+    assert "two reads" in read["reasons"]["pcie_tx_bytes_per_second"]
 
 
 # MIG
@@ -114,11 +122,11 @@ def test_a_mig_instance_has_its_own_memory_and_the_clocks_of_its_board(driver: P
     assert (gauges["memory_total_bytes"], gauges["sm_clock_hertz"]) == (37.5e9, 1.755e9)
 
 
-def test_processes_are_told_by_mig_instance(driver: Path) -> None:
+def test_processes_are_told_by_mig_instance_and_not_by_its_gpu_too(driver: Path) -> None:
     (read,) = play(driver, "read", script="mig.0=1 pids.0=3")
 
     assert read["processes"] == {
-        GPU: [1000, 1001, 1002], f"{GPU}/1": [1000, 1002], f"{GPU}/5": [1001]
+        GPU: [], f"{GPU}/1": [1000, 1002], f"{GPU}/5": [1001]
     }  # fmt: skip
 
 
@@ -131,72 +139,6 @@ def test_mig_switched_on_is_seen_without_a_restart(driver: Path) -> None:
 # What a driver or a GPU does not have
 
 
-GIVES = {
-    "nvmlDeviceGetUtilizationRates": "gpu_busy_ratio",
-    "nvmlDeviceGetClockInfo": "sm_clock_hertz",
-    "nvmlDeviceGetMaxClockInfo": "max_sm_clock_hertz",
-    "nvmlDeviceGetPowerUsage": "power_watts",
-    "nvmlDeviceGetEnforcedPowerLimit": "power_limit_watts",
-    "nvmlDeviceGetTemperature": "temperature_celsius",
-    "nvmlDeviceGetTemperatureV": "temperature_celsius",
-    "nvmlDeviceGetCurrentClocksEventReasons": "clock_event_reasons_count",
-    "nvmlDeviceGetCurrentClocksThrottleReasons": "clock_event_reasons_count",
-    "nvmlDeviceGetViolationStatus": "power_violation_seconds_total",
-    "nvmlDeviceGetFieldValues": "energy_joules_total",
-    "nvmlDeviceGetTotalEnergyConsumption": "energy_joules_total",
-    "nvmlDeviceGetTotalEccErrors": "ecc_uncorrected_errors_total",
-    "nvmlDeviceGetPcieReplayCounter": "pcie_replays_total",
-    "nvmlDeviceGetPcieThroughput": "pcie_tx_bytes_per_second",
-    "nvmlDeviceGetCurrPcieLinkWidth": "pcie_link_width_count",
-    "nvmlDeviceGetCurrPcieLinkGeneration": "pcie_link_generation_count",
-    "nvmlDeviceGetMemoryInfo": "memory_used_bytes",
-    "nvmlDeviceGetMemoryInfo_v2": "memory_used_bytes",
-    "nvmlDeviceGetComputeRunningProcesses_v3": "processes",
-    "nvmlDeviceGetComputeRunningProcesses_v2": "processes",
-    "nvmlEventSetCreate": "xid_last_count",
-    "nvmlDeviceRegisterEvents": "xid_last_count",
-    "nvmlEventSetWait_v2": "xid_last_count",
-    "nvmlDeviceGetCudaComputeCapability": "",
-    "nvmlDeviceGetMigMode": "",
-    "nvmlSystemGetDriverVersion": "",
-    "nvmlDeviceGetUUID": "",
-    "nvmlDeviceGetName": "",
-}
-"""Each call that a GPU need not have, and a fact that suffers."""
-
-SECOND = {
-    "nvmlDeviceGetTemperatureV": "rc.nvmlDeviceGetTemperature=3",
-    "nvmlDeviceGetCurrentClocksThrottleReasons": "rc.nvmlDeviceGetCurrentClocksEventReasons=3",
-    "nvmlDeviceGetMemoryInfo": "rc.nvmlDeviceGetMemoryInfo_v2=25",
-    "nvmlDeviceGetTotalEnergyConsumption": "fieldrc.83=3",
-    "nvmlDeviceGetTotalEccErrors": "fieldrc.4=3",
-    "nvmlDeviceGetPcieReplayCounter": "fieldrc.94=3",
-    "nvmlDeviceGetComputeRunningProcesses_v2": "rc.nvmlDeviceGetComputeRunningProcesses_v3=13",
-    "nvmlDeviceGetPcieThroughput": "fieldrc.197=3 fieldrc.198=3",
-}
-"""What must be lacking for a second-best call to be made at all."""
-
-REQUIRED = (
-    "nvmlInitWithFlags",
-    "nvmlShutdown",
-    "nvmlDeviceGetCount_v2",
-    "nvmlDeviceGetHandleByIndex_v2",
-    "nvmlDeviceGetMaxMigDeviceCount",
-    "nvmlDeviceGetMigDeviceHandleByIndex",
-    "nvmlDeviceGetGpuInstanceId",
-    "nvmlEventSetFree",
-)
-GPM = (
-    "nvmlGpmQueryDeviceSupport",
-    "nvmlGpmSampleAlloc",
-    "nvmlGpmSampleFree",
-    "nvmlGpmSampleGet",
-    "nvmlGpmMigSampleGet",
-    "nvmlGpmMetricsGet",
-)
-ALL_CALLS = (*GIVES, *REQUIRED, *GPM)
-
-RICH = "gpus=1 gpm=1 mig.0=1 pids.0=2"
 RESTART = ("clock 11", "script gpus=2", "read")
 
 

@@ -21,9 +21,6 @@ from boundby.app.doctor_sight import Readers, Sight, look
 
 OK, MISSING, NO_ENGINE = 0, 3, 4
 
-GPM_SECONDS = 0.3
-"""Between two reads of NVML: the GPU's own counters are shares of the time between them."""
-
 SPREAD = {
     "counters": "counters: measured activity of memory and tensor pipes",
     "nvml": "nvml: a busy share, clocks and power; activity is modelled",
@@ -178,18 +175,17 @@ async def _look(settings: Settings, environment: Mapping[str, str]) -> Sight:
 def _nvml(settings: Settings) -> Any:
     from boundby.sources.base import SourceError  # noqa: PLC0415
 
+    name = "nvml"
+
     async def read() -> Any:
         try:
             from boundby.sources.nvml import NvmlSource  # noqa: PLC0415  loads a driver library
         except ImportError as error:
             problem = f"not installed ({error})"
-            name = "nvml"
             raise SourceError(name, problem) from error
         source = NvmlSource(deadline_seconds=settings.gpu.timeout_seconds, gpm=settings.gpu.gpm)
         try:
-            await source.read()
-            await asyncio.sleep(GPM_SECONDS)
-            return await source.read()
+            return await source.settled()
         finally:
             await source.close()
 

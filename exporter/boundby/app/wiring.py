@@ -15,6 +15,7 @@ from boundby import __version__
 from boundby.app.config import Settings
 from boundby.app.loop import Feed, Given, Pair
 from boundby.app.server import Board
+from boundby.core.facts import GPU_FACTS
 from boundby.core.limit import Limit
 from boundby.core.pairing import pair
 from boundby.core.parts import GpuPart
@@ -112,11 +113,15 @@ class NvmlFeed:
     async def read(self) -> Given:
         """Read our GPUs once."""
         read = await self.source.read()
-        count = len(read.gpus)
+        detail = f"{len(read.gpus)} GPU{'' if len(read.gpus) == 1 else 's'} by {read.source}"
+        why = read.reasons.get("dram_active_ratio")
+        if read.source == "nvml" and why:
+            detail += f", no profiling ratios ({why})"
         return Given(
             gpus=read.gpus,
             gpu_source=read.source,
-            detail=f"{count} GPU{'' if count == 1 else 's'} by {read.source}",
+            detail=detail,
+            missing=tuple(sorted(name for name in read.reasons if name in GPU_FACTS)),
             body=nvml.to_body(read),
             pids_by_gpu=read.processes,
         )

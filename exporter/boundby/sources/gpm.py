@@ -24,6 +24,8 @@ MIG_DRIVER = 550
 VERSION = 1
 """Version of nvmlGpmMetricsGet_t and nvmlGpmSupport_t."""
 
+ONE_SAMPLE = "the first of two GPM samples was just taken"
+
 PERCENT = 0.01
 MEBI = 1024.0**2
 
@@ -90,6 +92,7 @@ class Gpm:
         self._ask = ask
         self._pairs: dict[str, _Pair] = {}
         self._request: Any = None
+        self._slots: list[Any] = []
         self._library = library
 
     def read(self, device: Device, now: float) -> Mapping[str, float]:
@@ -114,6 +117,8 @@ class Gpm:
         pair.values = {}
         if age <= STALE_SECONDS:
             pair.values = self._metrics(pair.spare, pair.last, device)
+        else:
+            device.gpm_reasons.update(dict.fromkeys(FACTS, ONE_SAMPLE))
         return pair.values
 
     def _begin(self, device: Device) -> _Pair:
@@ -127,28 +132,31 @@ class Gpm:
         return pair
 
     def _metrics(self, first: Any, second: Any, device: Device) -> dict[str, float]:
-        if self._request is None:
-            self._request = self._library.c_nvmlGpmMetricsGet_t()
-        request = self._request
-        request.version = VERSION
-        request.numMetrics = len(METRICS)
+        request = self._request or self._new_request()
         request.sample1, request.sample2 = first, second
-        for slot, (number, _, _) in enumerate(METRICS):
-            request.metrics[slot].metricId = number
-            request.metrics[slot].nvmlReturn = 0
         self._ask("nvmlGpmMetricsGet", request)
         values: dict[str, float] = {}
-        for slot, (_, fact, scale) in enumerate(METRICS):
-            metric = request.metrics[slot]
-            if metric.nvmlReturn:
-                error = NvmlCallError(metric.nvmlReturn, f"nvmlGpmMetricsGet {metric.metricId}")
+        for metric, (number, fact, scale) in zip(self._slots, METRICS, strict=True):
+            code, value = metric.nvmlReturn, metric.value
+            if code:
+                error = NvmlCallError(code, f"nvmlGpmMetricsGet {number}")
                 device.gpm_reasons[fact] = str(error)
-            elif not math.isfinite(metric.value) or metric.value < 0:
+            elif not math.isfinite(value) or value < 0:
                 device.gpm_reasons[fact] = "the driver gave a blank value"
             else:
-                values[fact] = metric.value * scale
+                values[fact] = value * scale
                 device.gpm_reasons.pop(fact, None)
         return values
+
+    def _new_request(self) -> Any:
+        """Make the one structure that every question is asked with: the binding's are slow."""
+        request = self._request = self._library.c_nvmlGpmMetricsGet_t()
+        request.version = VERSION
+        request.numMetrics = len(METRICS)
+        self._slots = [request.metrics[slot] for slot in range(len(METRICS))]
+        for metric, (number, _, _) in zip(self._slots, METRICS, strict=True):
+            metric.metricId = number
+        return request
 
     def drop(self, device: Device) -> None:
         """Give a GPU's buffers back."""

@@ -4,6 +4,7 @@ NVML blocks, and hangs when a driver does. A read waits for it no longer than it
 call that does not come back makes the source down, naming the call, until it does.
 """
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,9 +14,13 @@ import pynvml  # type: ignore[import-untyped]  # it ships no types
 from boundby.core.parts import GpuPart
 from boundby.sources import nvml_errors as errors
 from boundby.sources.base import SourceError
-from boundby.sources.gpm_probe import Probe
+from boundby.sources.gpm import APART_SECONDS, ONE_SAMPLE
+from boundby.sources.gpm_probe import BEING_TRIED, Probe
 from boundby.sources.nvml_driver import Driver, GpmMode, NvmlRead
 from boundby.sources.worker import BusyError, Worker
+
+SETTLE_SECONDS = 8.0
+"""How long a single look waits for GPM; the child that tries it takes less than a second."""
 
 CLOSE_SECONDS = 1.0
 """How long closing may take; a driver that hangs keeps what it has."""
@@ -64,6 +69,16 @@ class NvmlSource:
                 f"the binding failed ({type(error).__name__}: {error})",
                 hint="Is another package installed under the name pynvml?",
             ) from error
+
+    async def settled(self, patience_seconds: float = SETTLE_SECONDS) -> NvmlRead:
+        """Read until GPM has been tried and has its two samples, for who reads once only."""
+        until = time.monotonic() + patience_seconds
+        while True:
+            read = await self.read()
+            said = str(read.reasons.get("dram_active_ratio"))
+            if not said.endswith((BEING_TRIED, ONE_SAMPLE)) or time.monotonic() > until:
+                return read
+            await asyncio.sleep(2 * APART_SECONDS)
 
     def _hung(self) -> SourceError:
         long = max(self._deadline, self._clock() - self._begun)

@@ -182,9 +182,14 @@ class Device:
         """Turn byte counters into rates since the read before; one that went back gives none."""
         span = now - self._raw_at
         for name, value in raw.items():
-            before = self._raw.get(name)
-            if before is not None and span > 0 and value >= before:
-                self.values[RATES[name]] = (value - before) / span
+            before, rate = self._raw.get(name), RATES[name]
+            self.reasons.pop(rate, None)
+            if before is None:
+                self.reasons[rate] = "a rate needs two reads"
+            elif value < before:
+                self.reasons[rate] = "its counter began anew"
+            elif span > 0:
+                self.values[rate] = (value - before) / span
         if NVLINK_SENT in raw and NVLINK_RECEIVED in raw:
             self.values["nvlink_bytes_total"] = raw[NVLINK_SENT] + raw[NVLINK_RECEIVED]
         self._raw, self._raw_at = raw, now

@@ -98,7 +98,10 @@ def unreadable(library: Any, driver_version: str | None) -> str | None:
 
 
 def read_pids(ask: Ask, devices: Sequence[Device]) -> None:
-    """Give each GPU and instance the process ids on it, as the host numbers them."""
+    """Give each GPU and instance the process ids on it, as the host numbers them.
+
+    What runs on an instance is not its GPU's too: the GPU is shared with strangers.
+    """
     for device in devices:
         if device.parent is not None or not device.lists_processes:
             continue
@@ -111,13 +114,13 @@ def read_pids(ask: Ask, devices: Sequence[Device]) -> None:
             device.reasons["processes"] = str(error)
             device.lists_processes = error.code not in errors.FINAL
             entries = []
-        device.pids = _pids(entries)
+        rest = list(entries)
         for instance in devices:
             if instance.parent is device:
-                mine = [
-                    e for e in entries if getattr(e, "gpuInstanceId", None) == instance.instance
-                ]
+                mine = [one for one in rest if one.gpuInstanceId == instance.instance]
                 instance.pids = _pids(mine)
+                rest = [one for one in rest if one not in mine]
+        device.pids = _pids(rest)
 
 
 def _entries(ask: Ask, device: Device) -> Sequence[Any]:
