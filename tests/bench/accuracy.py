@@ -1,9 +1,10 @@
-"""How often the verdict is right: accuracy.py [NAME=]FOLDER ... [--write PAGE].
+"""How often the verdict is right: accuracy.py [NAME=]FOLDER ... [--fresh NAME] [--write PAGE].
 
 A folder holds truth.json and a NAME.jsonl.gz for each of its keys, as `python tests/lab` makes
 them. A verdict is right when it is one of the limits accepted for its scope; `unknown` and no
 answer abstain. Each set is judged on all that was recorded, on what plain NVML gives, and on the
-engine's page alone. `--write` makes the page of docs/ with its picture.
+engine's page alone. Sets named by `--fresh`, never looked at before, are also counted together,
+and confidence is held against them alone. `--write` makes the page of docs/ with its picture.
 """
 
 import argparse
@@ -165,10 +166,26 @@ def picture(points: list[tuple[float, int, float]]) -> str:
 HEAD = ("", "answers", "right", "wrong", "wrong and sure", "abstained")
 
 
-def page(sets: Mapping[str, Mapping[str, list[Answer]]]) -> str:
-    """Write all tables."""
+Sets = Mapping[str, Mapping[str, list[Answer]]]
+"""Answers by set and by what was seen."""
+
+
+def together(sets: Sets, names: Iterable[str], tier: str) -> list[Answer]:
+    """Give the answers of several sets."""
+    return [answer for name in names for answer in sets[name][tier]]
+
+
+def page(sets: Sets, fresh: list[str]) -> str:
+    """Write all tables; confidence is held against the `fresh` sets where there are any."""
     first = next(iter(TIERS))
     out = []
+    if fresh:
+        rows = [
+            (f"{tier}, {scope}", *rest)
+            for tier in TIERS
+            for scope, *rest in counts(together(sets, fresh, tier), lambda a: a.scope)
+        ]
+        out.append(f"## What holds elsewhere: {', '.join(fresh)} together\n\n{table(HEAD, rows)}")
     for tier in TIERS:
         rows = [
             (f"{name}, {scope}", *rest)
@@ -176,15 +193,19 @@ def page(sets: Mapping[str, Mapping[str, list[Answer]]]) -> str:
             for scope, *rest in counts(tiers[tier], lambda a: a.scope)
         ]
         out.append(f"## On {tier}\n\n{table(HEAD, rows)}")
-    every = [answer for tiers in sets.values() for answer in tiers[first]]
+    every = together(sets, sets, first)
     for title, key in (
         ("By GPU", "gpu"), ("By engine's dialect", "dialect"), ("By kind of load", "kind")
     ):  # fmt: skip
         rows = counts(every, lambda a, key=key: str(a.row.get(key, "-")))
         out.append(f"## {title}\n\n{table(HEAD, rows)}")
-    rows = [(f"{m:.2f}", str(n), f"{right:.0%}") for m, n, right in bands(every)]
+    rows = [
+        (f"{m:.2f}", str(n), f"{right:.0%}")
+        for m, n, right in bands(together(sets, fresh or sets, first))
+    ]
     out.append(
-        "## Whether confidence means what it says\n\nAnswers by tenth of confidence.\n\n"
+        "## Whether confidence means what it says\n\nAnswers by tenth of confidence"
+        f" ({', '.join(fresh or sets)}).\n\n"
         + table(("mean confidence", "answers", "right"), rows)
     )
     wrong = confusion(every)
@@ -213,6 +234,7 @@ def main() -> int:
     ask.add_argument("folders", nargs="+", metavar="[NAME=]FOLDER")
     ask.add_argument("--write", type=Path, metavar="PAGE", help="write this page and its picture")
     ask.add_argument("--note", type=Path, metavar="FILE", help="words that go before the tables")
+    ask.add_argument("--fresh", action="append", default=[], metavar="NAME", help="untouched set")
     args = ask.parse_args()
     sets: dict[str, dict[str, list[Answer]]] = {}
     for given in args.folders:
@@ -228,9 +250,12 @@ def main() -> int:
             ]
             for tier, change in TIERS.items()
         }
-    text = page(sets)
+    if strange := set(args.fresh) - set(sets):
+        ask.error(f"--fresh: no set is called {', '.join(sorted(strange))}")
+    text = page(sets, args.fresh)
     sys.stdout.write(text)
-    every = [answer for tiers in sets.values() for answer in tiers[next(iter(TIERS))]]
+    first = next(iter(TIERS))
+    every = together(sets, sets, first)
     for answer in every:
         if answer.outcome.startswith("wrong"):
             sys.stdout.write(
@@ -240,7 +265,9 @@ def main() -> int:
     if args.write:
         note = args.note.read_text(encoding="utf-8") if args.note else ""
         args.write.write_text(PREFACE + note + text, encoding="utf-8")
-        args.write.with_suffix(".svg").write_text(picture(bands(every)), encoding="utf-8")
+        args.write.with_suffix(".svg").write_text(
+            picture(bands(together(sets, args.fresh or sets, first))), encoding="utf-8"
+        )
     return 0 if every else 1
 
 

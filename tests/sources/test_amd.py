@@ -94,6 +94,28 @@ def test_partitions_are_apart_and_have_no_board_power_of_their_own() -> None:
     assert "power_watts" not in second.gauges
 
 
+def test_virtual_functions_that_share_a_uuid_of_zeros_are_told_apart_by_index() -> None:
+    # ROCm/device-metrics-exporter#233
+    text = "".join(
+        row(
+            "gpu_gfx_activity",
+            busy,
+            gpu_id=str(index),
+            gpu_uuid="00000000-0000-0000-0000-000000000000",
+            serial_number="",
+            gpu_partition_id="4294967295",
+        )
+        for index, busy in enumerate((90, 10))
+    )
+
+    gpus = amd.parse(text).gpus
+
+    assert [(part.gpu, part.mig_instance, part.gauges["gpu_busy_ratio"]) for part in gpus] == [
+        ("0", None, 0.9),
+        ("1", None, 0.1),
+    ]
+
+
 def test_our_gpus_are_chosen_by_index() -> None:
     parsed = amd.parse(BUSY + row("gpu_gfx_activity", 5, gpu_id="1", serial_number="S1"))
 

@@ -66,6 +66,9 @@ ADDED = frozenset({"nvlink_bytes_total"})
 NOT_BELOW_THE_BOARD = frozenset({"power_watts", "gpu_busy_ratio", "memory_copy_busy_ratio"})
 """Facts that only a GPU's first partition has; the others show 0."""
 
+NO_PARTITION = frozenset({"", "0", "NA", "4294967295"})
+"""Partition ids of a whole GPU; virtual functions show the largest 32-bit number."""
+
 _MARK = re.compile(r"^(\w*?)(?:gpu_gfx_activity|gpu_total_vram|gpu_nodes_total)\b", re.MULTILINE)
 
 
@@ -105,11 +108,11 @@ def _series(
     for labels, value in page.rows(family):
         if where and labels.get(where[0], "").lower() != where[1]:
             continue
-        base = labels.get("gpu_uuid") or labels.get("serial_number") or labels.get("gpu_id")
+        base = _uuid(labels) or labels.get("gpu_id")
         if not base or value < 0:
             continue
         partition = labels.get("gpu_partition_id", "0")
-        key = base if partition in ("0", "", "NA") else f"{base}/{partition}"
+        key = base if partition in NO_PARTITION else f"{base}/{partition}"
         if key not in drafts:
             drafts[key] = _new(labels, partition if "/" in key else None)
         drafts[key].note_pod(labels)
@@ -121,7 +124,13 @@ def _new(labels: Labels, partition: str | None) -> Draft:
     index = labels.get("gpu_id", "")
     return Draft(
         index=int(index) if index.isdecimal() else None,
-        uuid=labels.get("gpu_uuid") or labels.get("serial_number") or None,
+        uuid=_uuid(labels),
         mig_instance=partition,
         name=labels.get("card_series") or labels.get("card_model") or None,
     )
+
+
+def _uuid(labels: Labels) -> str | None:
+    """Give what tells a GPU from all others; virtual functions share a UUID of zeros."""
+    given = (labels.get("gpu_uuid", ""), labels.get("serial_number", ""))
+    return next((text for text in given if text.strip("0-")), None)
