@@ -111,8 +111,8 @@ def test_created_rows_are_passed_over() -> None:
     assert not page
 
 
-@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "nan", "inf"])
-def test_a_value_that_is_not_finite_is_left_out_and_counted(value: str) -> None:
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "nan", "inf", "1e308", "-1e31"])
+def test_a_value_that_measures_nothing_is_left_out_and_counted(value: str) -> None:
     page = parse(f'up{{a="b"}} {value}\nup{{a="c"}} 1\n', wanted())
 
     assert (only(page, "up"), page.not_finite) == (({"a": "c"}, 1.0), 1)

@@ -1,5 +1,6 @@
 """Findings, a picture and what is shown, put together as one engine's report."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -90,7 +91,8 @@ def _signals(engine: EngineMemory, seen: Picture, at: float) -> dict[str, float]
     known = engine.calibration
     if known is not None and known.weight > 0:
         out["calibration_age_seconds"] = known.age_seconds(at)
-        out["calibration_residual_ratio"] = known.residual_ratio
+        if math.isfinite(known.residual_ratio):
+            out["calibration_residual_ratio"] = known.residual_ratio
     return out
 
 

@@ -92,6 +92,8 @@ class Formula:
             answer = self.compute(**given, **self.knobs)
         except ZeroDivisionError:
             return Unknown(self.name, f"{self.name} divides by zero")
+        except (ArithmeticError, ValueError) as error:
+            return Unknown(self.name, f"{self.name} has no value here ({error})")
         if not math.isfinite(answer):
             return Unknown(self.name, f"{self.name} is not a finite number")
         return answer
@@ -106,7 +108,13 @@ class Book:
         formulas: Mapping[str, Formula] = MappingProxyType({}),
         reasons: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self._values: dict[str, Value] = dict(facts)
+        # What overflowed on the way is unknown, so that no infinity gets into a report.
+        self._values: dict[str, Value] = {
+            name: value
+            if isinstance(value, Unknown) or math.isfinite(value)
+            else Unknown(name, f"{name} is not a finite number")
+            for name, value in facts.items()
+        }
         self._formulas = formulas
         self._reasons = reasons
 

@@ -73,7 +73,8 @@ def gpu_report(part: GpuPart, span: Span, setup: Setup) -> GpuReport:
         tensor, dram = span.mean.get("tensor_active_ratio"), span.mean.get("dram_active_ratio")
         if tensor is not None and dram:
             signals["operational_intensity_flops_per_byte"] = ridge * tensor / dram
-    return GpuReport(gpu=part.gpu, name=part.name, index=part.index, signals=signals)
+    finite = {name: number for name, number in signals.items() if math.isfinite(number)}
+    return GpuReport(gpu=part.gpu, name=part.name, index=part.index, signals=finite)
 
 
 def _busy(span: Span) -> float | None:
@@ -81,7 +82,8 @@ def _busy(span: Span) -> float | None:
 
 
 def _clocks(spans: Sequence[Span], gpu: Gpu | None, facts: dict[str, float]) -> None:
-    clocks = [span.mean["sm_clock_hertz"] for span in spans if "sm_clock_hertz" in span.mean]
+    # A clock of 0 is a GPU that sleeps or is lost, and says nothing of what a throttle costs.
+    clocks = [hertz for span in spans if (hertz := span.mean.get("sm_clock_hertz", 0.0)) > 0]
     if clocks:
         tops = [span.last.get("max_sm_clock_hertz", 0.0) for span in spans]
         listed = gpu.max_sm_clock_hertz if gpu and gpu.max_sm_clock_hertz else 0.0

@@ -17,9 +17,10 @@ from boundby.core.gpu_facts import gpu_report
 from boundby.core.judge import Finding, judge
 from boundby.core.limit import Limit
 from boundby.core.parts import GpuPart, Snapshot
-from boundby.core.report import SCOPES, EngineReport, Report, Scope
+from boundby.core.report import SCOPES, EngineReport, Report, Scope, Verdict
 from boundby.core.setup import GpuIdentity, Setup
 from boundby.core.steady import Shown, show
+from boundby.core.story import story
 from boundby.core.verdict import Decision, Evidence, decide
 from boundby.core.window import Span, Track
 
@@ -224,7 +225,7 @@ class Watch:
         host = (self._host if live else self._whole_host).span(seconds)
         peers = peer_loss(spans)
         reports = tuple(
-            self._engine_report(key, span, gpus[key], host, at, peers, live=live)
+            self._judged(key, span, gpus[key], host, at, peers, live=live)
             for key, span in sorted(spans.items())
         )
         every = next(iter(known.values()), None)
@@ -241,6 +242,40 @@ class Watch:
             sources=self._last.sources if self._last else (),
             ready=bool(reports),
         )
+
+    def _judged(
+        self,
+        key: Key,
+        span: Span,
+        gpus: Mapping[str, Span],
+        host: Span | None,
+        at: float,
+        peers: Mapping[Key, float],
+        *,
+        live: bool,
+    ) -> EngineReport:
+        """Report on one engine; numbers that no engine has make it alone unknown."""
+        try:
+            return self._engine_report(key, span, gpus, host, at, peers, live=live)
+        except (ArithmeticError, ValueError) as error:
+            return self._unjudged(self._engines[key], at, f"{type(error).__name__}: {error}")
+
+    def _unjudged(self, engine: EngineMemory, at: float, said: str) -> EngineReport:
+        why = f"the page's numbers fit no engine ({said})"
+        verdict = Verdict(limit="unknown", confidence=0.0, since=at, because=(why,))
+        report = EngineReport(
+            engine=engine.part.engine,
+            kind=engine.part.kind,
+            model=engine.part.model_name,
+            state="active",
+            saturated=None,
+            verdict={"engine": verdict},
+            infos=engine.part.infos,
+            binding_seconds=dict(engine.binding),
+            verdict_changes={scope: float(one.changes) for scope, one in engine.shown.items()},
+            host_gap_seconds_total=engine.gap_seconds,
+        )
+        return replace(report, story=story(report, at, self._limits))
 
     def _engine_report(
         self,
@@ -263,6 +298,9 @@ class Watch:
             self._prices.setdefault(key, PriceList()),
             {"peer_loss_ratio": peers.get(key, 0.0)},
         )
+        if not all(map(math.isfinite, seen.time.values())):
+            msg = "shares of time that are not finite"
+            raise ArithmeticError(msg)
         findings = [
             judge(limit, seen.book, self._options.knobs.get(limit.name)) for limit in self._limits
         ]

@@ -10,6 +10,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Protocol
 
 from boundby.core.parts import Histogram
@@ -69,12 +70,19 @@ class Span:
 
 
 def grow(older: Histogram, newer: Histogram) -> Histogram:
-    """What `newer` has beyond `older`; `newer` itself where their buckets differ."""
+    """What `newer` has beyond `older`; `newer` itself where their buckets differ.
+
+    Counts are cumulative, so that none is below the one before it, whatever a torn page says.
+    """
     if older.bounds != newer.bounds:
         return newer
     return Histogram(
         newer.bounds,
-        tuple(max(0.0, b - a) for a, b in zip(older.counts, newer.counts, strict=True)),
+        tuple(
+            accumulate(
+                (max(0.0, b - a) for a, b in zip(older.counts, newer.counts, strict=True)), max
+            )
+        ),
         newer.sum - older.sum,
         max(0.0, newer.count - older.count),
     )

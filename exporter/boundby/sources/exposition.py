@@ -23,6 +23,13 @@ PAGES_KEPT = 8
 Enough for the pages of a few servers read in turn; labels that come and go don't pile up.
 """
 
+LARGEST = 1e30
+"""Beyond this a value measures nothing: a year's FLOPs of a large server are below 1e24.
+
+It is taken for what it most likely is, rubbish or an overflow, as an infinity is: what is summed
+and squared later stays finite.
+"""
+
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABELS_AND_REST = re.compile(r'[ \t]*\{((?:[^"{}]|"(?:[^"\\]|\\.)*")*)\}(.*)', re.DOTALL)
 
@@ -134,7 +141,7 @@ class _Scan:
             except ValueError:
                 self.problems.append(f"line {number}: {short(tail)} is not a number")
                 continue
-            if value - value:  # a difference that is not 0 is NaN: so is the value, or infinite
+            if not -LARGEST <= value <= LARGEST:  # neither is NaN
                 self.not_finite += 1
             elif place in found:
                 self.repeated += 1
@@ -181,8 +188,8 @@ class _Scan:
             self.stamps[name, label_set.key] = stamp
 
     def keep(self, place: int, value: float) -> None:
-        """Keep a value, unless it is not finite or its series was there before."""
-        if not math.isfinite(value):
+        """Keep a value, unless it measures nothing or its series was there before."""
+        if not -LARGEST <= value <= LARGEST:
             self.not_finite += 1
         elif place in self.found:
             self.repeated += 1
