@@ -84,6 +84,26 @@ def assemble(
     return replace(report, story=story(report, at, limits))
 
 
+def unjudged(
+    engine: EngineMemory, at: float, error: Exception, limits: Sequence[Limit]
+) -> EngineReport:
+    """The report of an engine whose numbers no engine has: unknown, and why."""
+    why = f"the page's numbers fit no engine ({type(error).__name__}: {error})"
+    report = EngineReport(
+        engine=engine.part.engine,
+        kind=engine.part.kind,
+        model=engine.part.model_name,
+        state="active",
+        saturated=None,
+        verdict={"engine": Verdict(limit="unknown", confidence=0.0, since=at, because=(why,))},
+        infos=engine.part.infos,
+        binding_seconds=dict(engine.binding),
+        verdict_changes={scope: float(one.changes) for scope, one in engine.shown.items()},
+        host_gap_seconds_total=engine.gap_seconds,
+    )
+    return replace(report, story=story(report, at, limits))
+
+
 def _signals(engine: EngineMemory, seen: Picture, at: float) -> dict[str, float]:
     out = {
         name: number for name in SHOWN_SIGNALS if (number := seen.book.number(name)) is not None

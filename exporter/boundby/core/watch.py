@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from boundby.core.assemble import assemble
+from boundby.core.assemble import assemble, unjudged
 from boundby.core.cross import calibrated
 from boundby.core.derive import Picture, PriceList, picture
 from boundby.core.engine_memory import EngineMemory
@@ -17,10 +17,9 @@ from boundby.core.gpu_facts import gpu_report
 from boundby.core.judge import Finding, judge
 from boundby.core.limit import Limit
 from boundby.core.parts import GpuPart, Snapshot
-from boundby.core.report import SCOPES, EngineReport, Report, Scope, Verdict
+from boundby.core.report import SCOPES, EngineReport, Report, Scope
 from boundby.core.setup import GpuIdentity, Setup
 from boundby.core.steady import Shown, show
-from boundby.core.story import story
 from boundby.core.verdict import Decision, Evidence, decide
 from boundby.core.window import Span, Track
 
@@ -224,17 +223,20 @@ class Watch:
             gpus[key] = known[bounds]
         host = (self._host if live else self._whole_host).span(seconds)
         peers = peer_loss(spans)
-        reports = tuple(
-            self._judged(key, span, gpus[key], host, at, peers, live=live)
-            for key, span in sorted(spans.items())
-        )
+        reports: list[EngineReport] = []
+        for key, span in sorted(spans.items()):
+            try:
+                judged = self._engine_report(key, span, gpus[key], host, at, peers, live=live)
+            except (ArithmeticError, ValueError) as error:
+                judged = unjudged(self._engines[key], at, error, self._limits)
+            reports.append(judged)
         every = next(iter(known.values()), None)
         if every is None:
             every = self._gpu_spans(seconds, at, -math.inf, math.inf, live=live)
         return Report(
             at=at,
             window_seconds=seconds,
-            engines=reports,
+            engines=tuple(reports),
             gpus=tuple(
                 gpu_report(self._gpus[name].part, span, self._setup)
                 for name, span in every.items()
@@ -242,40 +244,6 @@ class Watch:
             sources=self._last.sources if self._last else (),
             ready=bool(reports),
         )
-
-    def _judged(
-        self,
-        key: Key,
-        span: Span,
-        gpus: Mapping[str, Span],
-        host: Span | None,
-        at: float,
-        peers: Mapping[Key, float],
-        *,
-        live: bool,
-    ) -> EngineReport:
-        """Report on one engine; numbers that no engine has make it alone unknown."""
-        try:
-            return self._engine_report(key, span, gpus, host, at, peers, live=live)
-        except (ArithmeticError, ValueError) as error:
-            return self._unjudged(self._engines[key], at, f"{type(error).__name__}: {error}")
-
-    def _unjudged(self, engine: EngineMemory, at: float, said: str) -> EngineReport:
-        why = f"the page's numbers fit no engine ({said})"
-        verdict = Verdict(limit="unknown", confidence=0.0, since=at, because=(why,))
-        report = EngineReport(
-            engine=engine.part.engine,
-            kind=engine.part.kind,
-            model=engine.part.model_name,
-            state="active",
-            saturated=None,
-            verdict={"engine": verdict},
-            infos=engine.part.infos,
-            binding_seconds=dict(engine.binding),
-            verdict_changes={scope: float(one.changes) for scope, one in engine.shown.items()},
-            host_gap_seconds_total=engine.gap_seconds,
-        )
-        return replace(report, story=story(report, at, self._limits))
 
     def _engine_report(
         self,
