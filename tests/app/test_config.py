@@ -39,6 +39,11 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -
         pytest.param("BOUNDBY_GPU_DEVICES", "[0, 1]", {"gpu": {"devices": [0, 1]}}, id="indices"),
         pytest.param("BOUNDBY_CONFIG", "x.toml", {}, id="the file's own name is no setting"),
         pytest.param("HOME", "/h", {}, id="what is not ours is passed over"),
+        pytest.param("BOUNDBY_SERVICE_HOST", "10.0.0.1", {}, id="a Service called boundby"),
+        pytest.param("BOUNDBY_PORT", "tcp://10.0.0.1:9877", {}, id="its link"),
+        pytest.param("BOUNDBY_PORT_9877_TCP_ADDR", "10.0.0.1", {}, id="its port's address"),
+        pytest.param("BOUNDBY_ENGINE_SERVICE_PORT_HTTP", "1", {}, id="a Service of the engine"),
+        pytest.param("BOUNDBY_PORT", "9877", {"port": "9877"}, id="a guess that is told"),
     ],
 )  # fmt: skip
 def test_a_variable_is_a_setting(variable: str, text: str, expected: object) -> None:
@@ -80,8 +85,21 @@ def test_a_variable_is_a_setting(variable: str, text: str, expected: object) -> 
             id="a port alone",
         ),
         pytest.param(
+            "listen = 5\n", "listen  5: input should be a valid string", id="a port as a number"
+        ),
+        pytest.param(
+            '[engine]\nurl = "http://localhost:99999"\n',
+            "engine.url  Port out of range 0-65535",
+            id="a port that is none",
+        ),
+        pytest.param(
+            "[limits.kv_capacity]\nchurn = nan\n",
+            "limits.kv_capacity.churn  nan is no number",
+            id="a knob that is no number",
+        ),
+        pytest.param(
             "[watch]\nbeat_seconds = -1\n",
-            "watch.beat_seconds  -1: input should be greater than 0",
+            "watch.beat_seconds  -1: input should be greater than or equal to 0.1",
             id="a beat below zero",
         ),
     ],
@@ -113,6 +131,7 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
     [
         pytest.param(b"listen = ", "not TOML", id="half a file"),
         pytest.param(b"\xff\xfe", "not TOML", id="bytes that are no text"),
+        pytest.param(b"x = " + b"[" * 100_000, "not TOML", id="a nest without end"),
         pytest.param(None, "cannot be read", id="no file"),
     ],
 )
@@ -157,3 +176,17 @@ def test_a_model_config_that_is_none_says_so(
 
     with pytest.raises(SettingsError, match=words):
         load(LIMITS, flags={"model": {"config": file}}).setup()
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://host:8000", "http://host:8000/metrics"),
+        ("http://host:8000/", "http://host:8000/metrics"),
+        ("http://host:8000?key=1", "http://host:8000/metrics?key=1"),
+        ("http://[::1]:8000", "http://[::1]:8000/metrics"),
+        ("http://host/other", "http://host/other"),
+    ],
+)
+def test_an_address_without_a_path_is_that_of_its_metrics(url: str, expected: str) -> None:
+    assert load(LIMITS, flags={"engine": {"url": url}}).engine.url == expected

@@ -8,6 +8,8 @@ Errors: `SettingsError` < `ValueError`, one message with a line for each mistake
 
 import difflib
 import json
+import math
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,6 +28,11 @@ PLACE = "the settings"
 """What a mistake is in when no file is named."""
 
 PREFIX = "BOUNDBY_"
+
+SERVICE = re.compile(
+    r"(?:_|^)(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)$"
+)
+"""Variables that Kubernetes gives a pod for each Service: one called boundby is no setting."""
 
 LARGEST_CONFIG = 4 * 2**20
 """Bytes of a model's config.json beyond which it is not one."""
@@ -55,12 +62,12 @@ def _url(value: Any) -> Any:
         guess = guess if "/" in guess else f"{guess}/metrics"
         msg = f'"{value}" has no http or https scheme; did you mean http://{guess}?'
         raise ValueError(msg)
-    if parts.path in ("", "/"):
-        return f"{value.rstrip('/')}/metrics"
-    return value
+    _ = parts.port  # raises ValueError for one that is no port
+    return parts._replace(path="/metrics").geturl() if parts.path in ("", "/") else value
 
 
 Url = Annotated[str | None, BeforeValidator(_url)]
+Beat = Annotated[float, Field(ge=0.1, le=3600, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
 
 
@@ -105,7 +112,7 @@ class ParallelSettings(_Section):
 class WatchSettings(_Section):
     """How to watch."""
 
-    beat_seconds: Seconds = Field(1.0, description="Time between reads.")
+    beat_seconds: Beat = Field(1.0, description="Time between reads.")
     window_seconds: Seconds = Field(30.0, description="Span that a verdict is made from.")
     dwell_seconds: Annotated[float, Field(ge=0, le=3600)] = Field(
         10.0, description="How long a new answer must hold before it shows."
@@ -241,9 +248,13 @@ def _limit_mistakes(limits: Mapping[str, Any], known: Sequence[Limit]) -> list[t
                 if knob not in knobs:
                     said = f"{name} has: {have}" if have else f"{name} has none"
                     out.append((f"{key}.{knob}", f"no such knob; {said}"))
-                elif not isinstance(number, int | float) or isinstance(number, bool):
+                elif not _is_number(number):
                     out.append((f"{key}.{knob}", f"{number!r} is no number"))
     return out
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _listen_mistakes(listen: Any) -> list[tuple[str, str]]:
@@ -259,6 +270,9 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     sections = [name for name in Settings.model_fields if name != "listen"]
     for variable, text in environment.items():
         if not variable.startswith(PREFIX) or variable == f"{PREFIX}CONFIG":
+            continue
+        linked = variable.endswith("_PORT") and "://" in text
+        if linked or SERVICE.search(variable):
             continue
         name = variable.removeprefix(PREFIX).lower()
         section = next((s for s in sections if name.startswith(f"{s}_")), None)
@@ -303,7 +317,7 @@ def load(
             given = tomllib.loads(file.read_text(encoding="utf-8"))
         except OSError as error:
             raise SettingsError(place, [("file", f"cannot be read ({error.strerror})")]) from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise SettingsError(place, [("file", f"not TOML: {error}")]) from error
     given = _merged(given, from_environment(environment or {}))
     given = _merged(given, flags or {})
@@ -311,7 +325,7 @@ def load(
     table = given.get("limits", {})
     if isinstance(table, dict):
         mistakes.extend(_limit_mistakes(table, limits))
-    if "listen" in given:
+    if isinstance(given.get("listen"), str):
         mistakes.extend(_listen_mistakes(given["listen"]))
     try:
         settings = Settings.model_validate(given)

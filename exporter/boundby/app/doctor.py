@@ -137,8 +137,9 @@ async def _look(settings: Settings, environment: Mapping[str, str]) -> Sight:
     """Read everything that the settings name."""
     import aiohttp  # noqa: PLC0415  slow to import, and not needed for --dcgm-csv
 
+    from boundby.app.wiring import engine_tls  # noqa: PLC0415
     from boundby.sources import dcgm, engines  # noqa: PLC0415
-    from boundby.sources.fetch import Address, PageSource, trust  # noqa: PLC0415
+    from boundby.sources.fetch import Address, PageSource  # noqa: PLC0415
     from boundby.sources.host import HostSource  # noqa: PLC0415
 
     engine, gpu = settings.engine, settings.gpu
@@ -151,7 +152,7 @@ async def _look(settings: Settings, environment: Mapping[str, str]) -> Sight:
                 Address(
                     url=engine.url,
                     token_file=engine.token_file,
-                    tls=trust(engine.ca_file) if engine.ca_file else None,
+                    tls=engine_tls(settings),
                     deadline_seconds=engine.timeout_seconds,
                 ),
                 lambda text: engines.parse(text, engine.kind),

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import ssl
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from boundby import __version__
-from boundby.app.config import Settings
+from boundby.app.config import PLACE, Settings, SettingsError
 from boundby.app.loop import Feed, Given, Pair
 from boundby.app.server import Board
 from boundby.core.facts import GPU_FACTS
@@ -194,12 +195,14 @@ def options(settings: Settings) -> Options:
 def board(settings: Settings, limits: tuple[Limit, ...]) -> Board:
     """The board that the server serves from."""
     return Board(
-        families(limits), stale_after_seconds=settings.watch.stale_after_seconds, now=time.time
+        families(limits),
+        stale_after_seconds=settings.watch.stale_after_seconds,
+        now=time.monotonic,
     )
 
 
 def wire(settings: Settings, session: aiohttp.ClientSession, limits: tuple[Limit, ...]) -> Wired:
-    """Build feeds and watch; raises SettingsError or OSError for what the settings name."""
+    """Build feeds and watch; raises SettingsError for what the settings name."""
     setup = settings.setup()
     feeds: list[Feed] = []
     if settings.engine.url:
@@ -228,12 +231,24 @@ def wire(settings: Settings, session: aiohttp.ClientSession, limits: tuple[Limit
     )
 
 
+def engine_tls(settings: Settings) -> ssl.SSLContext | None:
+    """The context that knows the engine's CA; raises SettingsError for a file that holds none."""
+    file = settings.engine.ca_file
+    if file is None:
+        return None
+    try:
+        return trust(file)
+    except OSError as error:
+        problem = f"{file} is no CA bundle in PEM form ({error.strerror or error})"
+        raise SettingsError(PLACE, [("engine.ca_file", problem)]) from error
+
+
 def _engine_feed(settings: Settings, session: aiohttp.ClientSession) -> PageFeed:
     engine = settings.engine
     address = Address(
         url=str(engine.url),
         token_file=engine.token_file,
-        tls=trust(engine.ca_file) if engine.ca_file else None,
+        tls=engine_tls(settings),
         deadline_seconds=engine.timeout_seconds,
     )
     return PageFeed(
