@@ -170,6 +170,16 @@ async def test_a_judge_that_raises_does_not_end_the_loop() -> None:
     assert not published[0].ready
 
 
+async def test_when_nobody_reads_the_reports_any_more_the_loop_ends() -> None:
+    def gone(_: Report) -> None:
+        raise BrokenPipeError
+
+    loop = Loop([], Watcher(), TurnedClock(), beat_seconds=1.0, publish=gone)
+
+    with pytest.raises(BrokenPipeError):
+        await loop.run(2)
+
+
 async def test_gpus_that_cannot_be_told_apart_are_left_out_and_that_is_said() -> None:
     watcher = Watcher()
     loop = Loop(
@@ -181,6 +191,28 @@ async def test_gpus_that_cannot_be_told_apart_are_left_out_and_that_is_said() ->
 
     assert watcher.seen[0].gpus == ()
     assert watcher.seen[0].sources[-1].detail == "which is ours is not known"
+
+
+async def test_a_clock_set_back_does_not_turn_time_back() -> None:
+    class SetBack(TurnedClock):
+        ticks = 0.0
+
+        def monotonic(self) -> float:
+            return self.ticks
+
+        async def sleep(self, seconds: float) -> None:
+            self.ticks += seconds
+            self.time += seconds if self.ticks != 2.0 else -3600.0
+            await asyncio.sleep(0)
+
+    watcher = Watcher()
+    loop = Loop(
+        [FakeFeed("engine", given)], watcher, SetBack(), beat_seconds=1.0, publish=lambda _: None
+    )
+
+    await loop.run(4)
+
+    assert [s.t for s in watcher.seen] == [1000.0, 1001.0, 1002.0, 1003.0]
 
 
 async def test_feeds_are_closed_at_the_end() -> None:

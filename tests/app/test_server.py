@@ -164,3 +164,24 @@ async def test_a_report_without_a_verdict_says_which_source_is_down(site: Site) 
     response = await site.get("/readyz")
 
     assert await response.text() == "no verdict yet; down: engine\n"
+
+
+async def test_a_report_is_old_by_its_publishing_whatever_its_own_clock_says(site: Site) -> None:
+    site.board.publish(report(999_999.0))
+    site.hand.at = 1020.0
+
+    assert (await site.get("/readyz")).status == 503
+
+
+async def test_a_report_that_cannot_be_written_is_told_and_the_rest_goes_on(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.board.publish(Report(at=1000.0, window_seconds=float("nan")))
+
+    broken = [await site.get("/report.json") for _ in range(2)]
+    whole = await site.get("/metrics")
+
+    assert [answer.status for answer in broken] == [500, 500]
+    assert broken[0].headers["X-Content-Type-Options"] == "nosniff"
+    assert await broken[0].text() == "this cannot be written (ValueError); the log says why\n"
+    assert (whole.status, len(caplog.records)) == (200, 1)

@@ -121,7 +121,8 @@ class Loop:
         self._publish = publish
         self._keep = keep
         self._pair = pair
-        self._started = clock.now()
+        self._started = self._now = clock.now()
+        self._read_at = clock.monotonic()
         self._broken = ""
 
     async def run(self, beats: int | None = None, *, seconds: float = math.inf) -> None:
@@ -164,7 +165,7 @@ class Loop:
             longest = max(slot.feed.deadline_seconds for slot in self._slots)
             # A read that ends at its deadline still gets to say so.
             await asyncio.wait(waiting, timeout=min(longest * 1.5, self._beat * 0.9))
-        now = self._clock.now()
+        now = self._time()
         states = [self._state(slot, now) for slot in self._slots]
         fresh = [slot.last for slot, state in zip(self._slots, states, strict=True) if state.up]
         gpus = tuple(part for given in fresh for part in given.gpus)
@@ -185,10 +186,23 @@ class Loop:
         )
         try:
             self._publish(self._watcher.observe(snapshot))
+        except BrokenPipeError:
+            raise  # whoever the reports were for has gone
         except Exception as error:  # noqa: BLE001  the loop outlives any report
             self._break(error, snapshot)
         else:
             self._broken = ""
+
+    def _time(self) -> float:
+        """Unix time that never goes back, since what is judged must be in order.
+
+        Where the machine's clock was set back, ours goes on from where it was until it is met.
+        """
+        wall, ticks = self._clock.now(), self._clock.monotonic()
+        if wall < self._now:
+            wall = self._now + max(ticks - self._read_at, 1e-3)
+        self._now, self._read_at = wall, ticks
+        return wall
 
     def _break(self, error: Exception, snapshot: Snapshot) -> None:
         said = f"{type(error).__name__}: {error}"

@@ -5,6 +5,7 @@ waits for a source. A report past its age is served without what it concluded, a
 """
 
 import gzip
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from aiohttp import web
@@ -13,6 +14,8 @@ from boundby.app.loop import without_engines
 from boundby.core.report import Report
 from boundby.sinks import html_report, json_report, prometheus
 from boundby.sinks.catalogue import Family
+
+log = logging.getLogger("boundby.server")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -50,7 +53,10 @@ class _Rendered:
 
 
 class Board:
-    """Holds the newest report; gives it in every form, or what is left of it when it is old."""
+    """Holds the newest report; gives it in every form, or what is left of it when it is old.
+
+    `now` is a clock that nobody sets; a report is as old as its publishing.
+    """
 
     def __init__(
         self, families: Sequence[Family], *, stale_after_seconds: float, now: Callable[[], float]
@@ -58,11 +64,13 @@ class Board:
         self._families = families
         self._stale_after = stale_after_seconds
         self._now = now
+        self._published = now()
         self._fresh = self._render(Report(at=0.0, window_seconds=0.0, ready=False))
         self._stale: _Rendered | None = None
 
     def publish(self, report: Report) -> None:
         """Serve a report from now on."""
+        self._published = self._now()
         self._fresh = self._render(report)
         self._stale = None
 
@@ -77,7 +85,7 @@ class Board:
         if not report.at:
             return "no report yet"
         if self._old():
-            return f"the newest report is {self._now() - report.at:.0f} s old"
+            return f"the newest report is {self._age():.0f} s old"
         if not report.ready:
             down = [s.source for s in report.sources if not s.up]
             return f"no verdict yet; down: {', '.join(down) or 'nothing'}"
@@ -91,12 +99,14 @@ class Board:
             self._stale = self._render(without_engines(self._fresh.report))
         return self._stale
 
+    def _age(self) -> float:
+        return self._now() - self._published
+
     def _old(self) -> bool:
-        at = self._fresh.report.at
-        return bool(at) and self._now() - at > self._stale_after
+        return bool(self._fresh.report.at) and self._age() > self._stale_after
 
     def _render(self, report: Report) -> _Rendered:
-        return _Rendered(report, self._families, self._now())
+        return _Rendered(report, self._families, report.at + self._age())
 
 
 class _Doors:
@@ -141,6 +151,17 @@ class _Doors:
         return web.Response(text=f"{wrong or 'ok'}\n", status=503 if wrong else 200)
 
 
+_said: dict[str, str] = {}
+
+
+def _say_once(path: str, error: Exception) -> None:
+    """Log a fault of ours once for each path and kind."""
+    said = f"{type(error).__name__}: {error}"
+    if _said.get(path) != said:
+        _said[path] = said
+        log.error("path=%s cannot be written: %s", path, said, exc_info=error)
+
+
 @web.middleware
 async def _finish(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give every answer its headers, and a wrong path the right ones."""
@@ -153,6 +174,12 @@ async def _finish(request: web.Request, handler: Handler) -> web.StreamResponse:
     except web.HTTPMethodNotAllowed as error:
         text = f"only {', '.join(sorted(error.allowed_methods))} here\n"
         response = web.Response(text=text, status=405)
+    except web.HTTPException:
+        raise
+    except Exception as error:  # noqa: BLE001  a report that cannot be written ends no server
+        _say_once(request.path, error)
+        text = f"this cannot be written ({type(error).__name__}); the log says why\n"
+        response = web.Response(text=text, status=500)
     response.headers.update(HEADERS)
     return response
 
