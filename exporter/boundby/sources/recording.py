@@ -55,6 +55,9 @@ class Recording:
 def open_recording(path: str | Path) -> Recording:
     """Read the header and get ready to read the rest; `OSError` where there is no such file."""
     path = Path(path)
+    if path.is_fifo():
+        problem = "this is a pipe, and a recording is opened twice; write it to a file first"
+        raise RecordingError(path, 1, problem)
     with _open(path) as file:
         try:
             first = file.readline()
@@ -183,7 +186,7 @@ class _Reader:
             return Line.model_validate(json.loads(text))
         except ValidationError as error:
             raise RecordingError(self.path, number, said(error)) from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             if not text.endswith("\n"):
                 self.warn(f"{self.path}: ends within line {number}; it is left out")
                 return None

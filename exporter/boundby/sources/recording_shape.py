@@ -132,7 +132,7 @@ def read_header(path: Path, line: str) -> Header:
         raise RecordingError(path, 1, "the file is empty; a recording begins with a header")
     try:
         header = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         problem = f"the header is not JSON ({error}); is this a boundby recording?"
         raise RecordingError(path, 1, problem) from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
