@@ -235,7 +235,7 @@ async def test_half_a_page_is_an_error(
     ("said", "told"),
     [
         pytest.param(b"", "Server disconnected", id="nothing"),
-        pytest.param(b"SSH-2.0-OpenSSH\r\n\r\n", "Expected HTTP", id="another protocol"),
+        pytest.param(b"SSH-2.0-OpenSSH\r\n\r\n", "does not speak HTTP", id="another protocol"),
         pytest.param(
             b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nnope",
             "incorrect header check",

@@ -222,6 +222,11 @@ TROUBLES = (
         "the page ends half-way",
         "Did the server stop while it answered?",
     ),
+    _Trouble(
+        (aiohttp.ClientResponseError,),
+        "what answers there does not speak HTTP as it should",
+        "Is this the port of the engine's HTTP server?",
+    ),
     _Trouble((Exception,), "{said}", "Is the server up, and is this its port?"),
 )
 """The kinds of error in the order in which they are tried."""
