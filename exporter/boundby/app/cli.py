@@ -7,7 +7,9 @@ binds, 4 unknown, 130 interrupted.
 import argparse
 import asyncio
 import contextlib
+import io
 import logging
+import math
 import os
 import signal
 import sys
@@ -34,6 +36,18 @@ def code(report: Report) -> int:
     if not answers or answers == {"unknown"}:
         return UNKNOWN
     return BINDS if answers - {"demand", "unknown"} else OK
+
+
+def _seconds(text: str) -> float:
+    """A length of time from a flag."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        msg = f"{text!r} is no number of seconds above 0"
+        raise argparse.ArgumentTypeError(msg)
+    return number
 
 
 def _settings_flags(parser: argparse.ArgumentParser) -> None:
@@ -189,10 +203,12 @@ def parser() -> argparse.ArgumentParser:
         "demo", "the same on a simulated engine and GPU that walk through limits", _demo
     )
     demo.add_argument("--listen", metavar="ADDR:PORT", help=f"where to serve (default {LISTEN})")
-    demo.add_argument("--seconds", type=float, metavar="N", help="stop after so long")
+    demo.add_argument("--seconds", type=_seconds, metavar="N", help="stop after so long")
     once = command("once", "one diagnosis", _once)
     _settings_flags(once)
-    once.add_argument("--seconds", type=float, default=10.0, metavar="N", help="how long to look")
+    once.add_argument(
+        "--seconds", type=_seconds, default=10.0, metavar="N", help="how long to look"
+    )
     once.add_argument(
         "--output", choices=("text", "json"), default="text", help="for people or for programs"
     )
@@ -211,7 +227,7 @@ def parser() -> argparse.ArgumentParser:
     record.add_argument(
         "--out", metavar="FILE", type=Path, required=True, help="packed where it ends in .gz"
     )
-    record.add_argument("--seconds", type=float, metavar="N", help="stop after so long")
+    record.add_argument("--seconds", type=_seconds, metavar="N", help="stop after so long")
     explain = command("explain", "what a limit means, and what would help", _explain)
     explain.add_argument("limit", metavar="LIMIT", help="its name, as in a verdict")
     for name, text in (
@@ -233,9 +249,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         stream=sys.stderr,
         format="time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s",
     )
+    # A request that is no HTTP gets its 400; anyone could fill the log with a trace for each.
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that lacks a letter gets its number; no answer fails for that.
+        sys.stdout.reconfigure(errors="backslashreplace")
     args = parser().parse_args(argv)
     try:
-        return int(args.action(args))
+        answer = int(args.action(args))
+        sys.stdout.flush()
     except SettingsError as error:
         return _fail(str(error))
     except KeyboardInterrupt:
@@ -245,3 +267,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+    except OSError as error:
+        return _fail(error.strerror or str(error))
+    return answer

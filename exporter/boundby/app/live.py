@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import math
+import os
+import socket
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,6 +23,7 @@ from boundby.core.watch import Watch
 from boundby.sinks import terminal
 from boundby.sinks.recording import RecordingWriter
 from boundby.sources import dcgm, engines
+from boundby.sources.fetch import Address
 
 STOP_SECONDS = 3.0
 """How long open connections may take to finish when we stop."""
@@ -49,10 +52,13 @@ async def serving(board_: Board, settings: Settings) -> AsyncIterator[str]:
         try:
             await site.start()
         except OSError as error:
-            say(f"boundby: cannot listen on {settings.listen} ({error.strerror or error})")
+            number = 0 if isinstance(error, socket.gaierror) else error.errno or 0
+            why = os.strerror(number) if number > 0 else error.strerror or error
+            sys.stderr.write(f"boundby: cannot listen on {settings.listen} ({why})\n")
             raise SystemExit(2) from error
         bound = runner.addresses[0]
-        yield f"http://{bound[0]}:{bound[1]}"
+        name = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
+        yield f"http://{name}:{bound[1]}"
     finally:
         await runner.cleanup()
 
@@ -71,7 +77,9 @@ class Changes:
             verdict = engine.verdict["engine"]
             if self._shown.get(key) != verdict.limit:
                 self._shown[key] = verdict.limit
-                say(engine.story + self.suffix)
+                # Whoever read our lines may have left; those who read our page have not.
+                with contextlib.suppress(OSError):
+                    say(terminal.plain(engine.story + self.suffix))
 
 
 async def serve(settings: Settings, limits: tuple[Limit, ...]) -> int:
@@ -86,7 +94,8 @@ async def serve(settings: Settings, limits: tuple[Limit, ...]) -> int:
             changes(report)
 
         async with serving(shown, settings) as where:
-            say(f"boundby: page {where}/  metrics {where}/metrics  engine {settings.engine.url}")
+            engine = Address(url=str(settings.engine.url)).shown
+            say(f"boundby: page {where}/  metrics {where}/metrics  engine {engine}")
             await _loop(wired, settings, publish).run()
     return 0
 
@@ -153,7 +162,8 @@ async def demo(settings: Settings, limits: tuple[Limit, ...], *, seconds: float 
         nonlocal scene
         if world.scenario.title != scene:
             scene = world.scenario.title
-            say(f"\n-- simulated: {scene} (built to show {world.scenario.limit})")
+            with contextlib.suppress(OSError):
+                say(f"\n-- simulated: {scene} (built to show {world.scenario.limit})")
         shown.publish(report)
         changes(report)
 
@@ -213,23 +223,28 @@ async def record(
         try:
             writer = RecordingWriter(out, wired.setup)
         except OSError as error:
-            say(f"boundby: cannot write {out} ({error.strerror})")
+            sys.stderr.write(f"boundby: cannot write {out} ({error.strerror})\n")
             return 2
         reads = 0
-        with writer:
 
-            def keep(t: float, source: str, given: Given | str) -> None:
-                nonlocal reads
-                reads += 1
-                if isinstance(given, str):
-                    writer.write(t, source, None, error=given)
-                else:
-                    writer.write(t, source, given.body)
+        def keep(t: float, source: str, given: Given | str) -> None:
+            nonlocal reads
+            if isinstance(given, str):
+                writer.write(t, source, None, error=given)
+            else:
+                writer.write(t, source, given.body)
+            reads += 1
 
-            length = math.inf if seconds is None else seconds
-            try:
-                await _loop(wired, settings, lambda _: None, keep).run(seconds=length)
-            except asyncio.CancelledError:
-                say("boundby: stopped")
+        length = math.inf if seconds is None else seconds
+        try:
+            with writer:
+                try:
+                    await _loop(wired, settings, lambda _: None, keep).run(seconds=length)
+                except asyncio.CancelledError:
+                    say("boundby: stopped")
+        except OSError as error:
+            problem = f"cannot write on after {reads} reads ({error.strerror or error})"
+            sys.stderr.write(f"boundby: {out}: {problem}; what was written can be replayed\n")
+            return 2
         say(f"boundby: {reads} reads in {out}")
     return 0

@@ -31,7 +31,7 @@ class _Output:
             f"{e.kind}-{e.engine} {e.verdict['engine'].limit}" for e in report.engines
         )
         if line != self._shown:
-            self._out.write(f"{report.at:14.1f}  {line}\n")
+            self._out.write(f"{report.at:14.1f}  {terminal.plain(line)}\n")
             self._shown = line
 
     def window(self, report: Report) -> None:

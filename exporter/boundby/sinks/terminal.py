@@ -1,5 +1,6 @@
 """A report as lines for a terminal, at most 100 columns wide."""
 
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -21,6 +22,14 @@ PARTS = {
 }
 
 
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+
+
+def plain(text: str) -> str:
+    """Text from outside without what a terminal would obey: control characters as numbers."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
 def _wrapped(head: str, text: str) -> str:
     return textwrap.fill(
         text, WIDTH, initial_indent=f"{head:<10}", subsequent_indent=INDENT, break_long_words=False
@@ -38,7 +47,7 @@ def render(report: Report) -> str:
         for source in report.sources
         if not source.up
     )
-    return "\n".join(lines) + "\n"
+    return plain("\n".join(lines)) + "\n"
 
 
 def _engine(engine: EngineReport) -> str:
