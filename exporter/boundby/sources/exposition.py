@@ -95,7 +95,9 @@ def parse(text: str, wanted: Wanted) -> Page:
     if scan.repeated:
         scan.problems.append(f"{scan.repeated} series appear again; the first of each is kept")
     if scan.not_finite:
-        scan.problems.append(f"{scan.not_finite} values are not finite, or beyond {LARGEST:g}; they are left out")
+        scan.problems.append(
+            f"{scan.not_finite} values are not finite, or beyond {LARGEST:g}; they are left out"
+        )
     histograms = layout.histograms(scan.found, scan.problems)
     return Page(
         values=layout.values(scan.found),
